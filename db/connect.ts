@@ -4,7 +4,6 @@ import type { Database } from './database.ts'
 import type { PoolSettings } from './engines/mysql/dialect.ts'
 import type { Lanes } from './lanes.ts'
 import type { Tables } from './tables.ts'
-import { runShared } from './transaction.ts'
 import { CREATE, describeUrl } from './url.ts'
 
 /**
@@ -30,7 +29,6 @@ async function databaseOf({
   const createDriver = () => driverOf(lanes)
   const db = Object.assign(new Kysely<Tables>({ dialect: { ...dialect, createDriver } }), { lanes })
   lanes.db = db
-  lanes.runShared = (session, works, deadline) => runShared(db, session, works, deadline)
   await db.connection().execute(async () => {}) // Kysely destroys only a driver that it has used
   return db
 }

@@ -21,30 +21,17 @@ import {
   OverloadedError,
 } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
-import { Line, QueuedCall, type Use } from './line.ts'
-import { type Plan, statementOf } from './plan.ts'
+import { Line, QueuedCall, type Usage, withOthers } from './line.ts'
+import { type LoanPlan, PartialError, type Plan, type Use, type WorkPlan } from './plan.ts'
 import { pauseAfter } from './retry.ts'
 import type { Session, Sessions, Statement } from './session.ts'
 import type { Tables } from './tables.ts'
 
-/**
- * Number of lanes of a line whose calls share statements: while the database works on one statement, the
- * service answers the calls of the other. A second lane makes pages and creations with a key 3 to 7 % faster;
- * a third makes the statements so small that it costs more than it saves.
- */
-const SHARED_LANES = 2
-
-/** Maximum number of works that share a transaction. */
-const MAX_WORKS = 100
-
 /** The part of the lanes that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
 
-/** The current numbers of lanes in use, and of calls that wait for one. */
-export interface Usage {
-  used: number
-  waiting: number
-}
+/** Milliseconds after which a statement no longer holds back the calls of its line: it may hang. */
+const MAX_HOLD = 50
 
 interface Settings {
   /** Maximum number of lanes in use. */
@@ -61,29 +48,16 @@ interface Settings {
   root?: Lanes
 }
 
-/** Throws `PartialError` if the failures are those of some works, and the others can be repeated without them. */
-type RunShared<Work = never> = (
-  session: Session,
-  works: Work[],
-  deadline: Deadline,
-) => Promise<unknown[]>
-
-/** Some of several works failed, so that the transaction was rolled back with the effects of all. */
-export class PartialError extends Error {
-  /** The errors of the works, by their places. */
-  readonly failures: Map<number, unknown>
-
-  constructor(failures: Map<number, unknown>) {
-    super('Some works of a shared transaction failed')
-    this.failures = failures
-  }
-}
+const loanOf = (use: Use): LoanPlan => ({
+  use,
+  maxSize: { inProcess: 1, server: 1 },
+  isLoan: true,
+})
+const LOANS = { read: loanOf('read'), write: loanOf('write'), ahead: loanOf('ahead') }
 
 export class Lanes {
   /** What builds the statements; set once, by the function that makes the database of the lanes. */
   db!: Kysely<Tables>
-  /** Runs works in one transaction, and returns their results in order; set there, too. */
-  runShared: RunShared | undefined
   readonly isInProcess: boolean
   readonly timeout: number
   readonly #sessions: Sessions
@@ -94,13 +68,10 @@ export class Lanes {
   /** The number of lanes in use that may write, and of those for readiness, which `#usage` leaves out. */
   #writing = 0
   #ahead = 0
-  /** The lines of plans, by their kinds. */
+  /** The lines of plans, by the kinds of their inputs. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
-  readonly #loans: Record<Use, Line>
-  readonly #works: Line
-  /** The lines with waiting calls. */
-  readonly #waiting: Line[] = []
-  readonly #next = (): void => this.next()
+  /** The lines with waiting calls, in the order in which they began to wait. */
+  readonly #waiting = new Set<Line>()
   #ended: unknown
   #onUnused: (() => void) | undefined
 
@@ -113,9 +84,6 @@ export class Lanes {
     this.#usage = usage ?? { used: 0, waiting: 0 }
     this.isInProcess = isInProcess
     this.#root = root
-    const loans = (use: Use) => new Line(this.#next, use, 1, Number.POSITIVE_INFINITY)
-    this.#loans = { read: loans('read'), write: loans('write'), ahead: loans('ahead') }
-    this.#works = new Line(this.#next, 'write', MAX_WORKS, SHARED_LANES)
   }
 
   /**
@@ -131,9 +99,9 @@ export class Lanes {
     const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
     const name = plan.nameOf?.(input)
     for (let attempt = 0; ; attempt++) {
-      const here = line.isSplit ? line.alone : line
+      const here = line.isSplit ? line.single : line
       try {
-        return plan.output(await this.#join(here, input, name, deadline))
+        return plan.output(await this.#join(here, new QueuedCall(input, name, deadline)))
       } catch (error) {
         if (this.#root) throw error // the transaction is repeated as a whole
         if (plan.isOfOne?.(error)) throw error // its statement had this input alone
@@ -142,9 +110,9 @@ export class Lanes {
     }
   }
 
-  /** Waits for a transaction that works share, and resolves to the result of this one: see `shareTransaction`. */
-  share(work: unknown, deadline: Deadline): Promise<unknown> {
-    return this.#join(this.#works, work, undefined, deadline)
+  /** Runs work with others in a transaction, and resolves to its result: see `shareTransaction`. One attempt. */
+  share<Work>(plan: WorkPlan<Work, unknown>, work: Work, deadline: Deadline): Promise<unknown> {
+    return this.#join(this.#lineOf(plan, ''), new QueuedCall(work, undefined, deadline))
   }
 
   /** Executes one statement. Throws the errors of db/errors.ts, and the reason of the deadline. */
@@ -153,7 +121,7 @@ export class Lanes {
     const deadline = statement.deadline ?? own
     const isRead = statement.isRead ?? SelectQueryNode.is(statement.query)
     const use = statement.isAhead ? 'ahead' : isRead ? 'read' : 'write'
-    const session = await this.take(use, deadline)
+    const session = await this.borrow(use, deadline)
     try {
       return await session.execute<Row>(statement, deadline)
     } finally {
@@ -162,13 +130,14 @@ export class Lanes {
   }
 
   /** Resolves to a session for this use alone, until `giveBack`. Throws as `execute`. */
-  async take(use: Use, deadline: Deadline): Promise<Session> {
-    return (await this.#join(this.#loans[use], undefined, undefined, deadline)) as Session
+  async borrow(use: Use, deadline: Deadline): Promise<Session> {
+    const line = this.#lineOf(LOANS[use], '')
+    return (await this.#join(line, new QueuedCall(undefined, undefined, deadline))) as Session
   }
 
   giveBack(session: Session, use: Use): void {
     this.#free(session, use)
-    this.next()
+    this.decide()
   }
 
   /** Kysely's connection: each of its statements has a lane. */
@@ -182,7 +151,7 @@ export class Lanes {
   /** Rejects the calls that wait or come, and resolves once none runs. Never throws. */
   async end(reason: unknown = ENDED): Promise<void> {
     this.#ended = reason
-    for (const line of this.#waiting.splice(0)) this.#reject(line, reason)
+    for (const line of this.#waiting) this.#rejectAll(line, reason)
     this.#sessions.end()
     if (this.#usage.used === 0 && this.#ahead === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -190,132 +159,128 @@ export class Lanes {
     await promise
   }
 
-  #lineOf(plan: Plan<never, unknown>, kind: string): Line {
+  #lineOf(plan: Line['plan'], kind: string): Line {
     const known = this.#lines.get(plan)?.get(kind)
     if (known) return known
     const size = this.isInProcess ? plan.maxSize.inProcess : plan.maxSize.server
     const compiled = this.#root ? this.#root.#lineOf(plan, kind).compiled : new Map()
-    const line = new Line(this.#next, plan.use, size, SHARED_LANES, { plan, kind, compiled })
+    const line = new Line(plan, kind, compiled, size, this.#usage)
     const lines = this.#lines.get(plan) ?? new Map<string, Line>()
     this.#lines.set(plan, lines.set(kind, line))
     return line
   }
 
-  /** Waits in a line, and resolves to what its calls share. Throws OverloadedError if the line is full. */
-  #join(
-    line: Line,
-    input: unknown,
-    name: QueuedCall['name'],
-    deadline: Deadline,
-  ): Promise<unknown> {
+  /** Lets a call wait in a line, and resolves to its output. */
+  #join(line: Line, call: QueuedCall): Promise<unknown> {
     if (!this.#root) refuseInTransaction()
-    return this.#wait(line, input, name, deadline)
-  }
-
-  /** Waits as `#join`, also where a lane became free in the work of a transaction. */
-  #wait(
-    line: Line,
-    input: unknown,
-    name: QueuedCall['name'],
-    deadline: Deadline,
-  ): Promise<unknown> {
-    const refusal = deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
-    if (refusal) return Promise.reject(refusal)
-    const call = new QueuedCall(input, name, deadline)
-    const isAlone =
-      this.#usage.used === 0 && this.#usage.waiting === 0 && line.lastCount <= 1 && !line.hasBegun
-    if (line.add(call)) this.#enqueue(line)
-    this.#usage.waiting++
-    deadline.onGiveUp((reason) => {
-      this.#leave(line, call)
-      call.reject(reason)
-    })
-    // Otherwise `next` finds the line: after its turn, or as a statement ends (`#run`).
-    if (line.isDue) this.next()
-    else if (line.isHeld) line.startTimer()
-    else if (!line.isScheduled) this.#schedule(line, isAlone)
+    this.#enter(line, call)
     return call.promise
   }
 
+  /** Lets a call wait in a line. Rejects it if its deadline is over, the lanes have ended, or the line is full. */
+  #enter(line: Line, call: QueuedCall): void {
+    const refusal = call.deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
+    if (refusal) return call.reject(refusal)
+    const { used, waiting } = this.#usage
+    const isFirst = used === 0 && waiting === 0 && line.lastCount <= 1 && !line.hasBegun
+    line.add(call)
+    call.deadline.add(call)
+    this.#waiting.add(line)
+    // Otherwise `decide` finds the line: after its turn, or as a statement ends (`#run`).
+    if (line.isDue) this.decide()
+    else if (line.isHeld) this.#letGoLater(line)
+    else if (!line.isScheduled) this.#schedule(line, isFirst)
+  }
+
   /** Makes a line due once the calls have come that will come soon. */
-  #schedule(line: Line, isAlone: boolean): void {
+  #schedule(line: Line, isFirst: boolean): void {
     line.isScheduled = true
-    if (line.isOfLoans) line.begin()
+    if (line.isLoan) this.#makeDue(line)
     // The works of a shared transaction run in one turn.
-    else if (this.#root) queueMicrotask(() => process.nextTick(line.begin))
+    else if (this.#root) queueMicrotask(() => process.nextTick(this.#makeDue, line))
     // The calls of a batch come in one moment.
-    else if (isAlone) {
-      queueMicrotask(line.begin)
+    else if (isFirst) {
+      queueMicrotask(() => this.#makeDue(line))
       line.hasBegun = true
-      setImmediate(line.passTurn)
-    } else if (line.plan?.isEarly && !this.isInProcess) setImmediate(line.begin)
+      setImmediate(passTurn, line)
+    } else if ('build' in line.plan && line.plan.isEarly && !this.isInProcess) {
+      setImmediate(this.#makeDue, line)
+    }
     // The answers of this turn bring the next requests: after one turn, statements would be a tenth more.
-    else setImmediate(() => setImmediate(line.begin))
+    else setImmediate(this.#makeDueInATurn, line)
+  }
+
+  readonly #makeDueInATurn = (line: Line): void => void setImmediate(this.#makeDue, line)
+
+  readonly #makeDue = (line: Line): void => {
+    line.isScheduled = false
+    if (line.count === 0) return
+    line.isDue = true
+    this.decide()
+  }
+
+  /** Lets the calls of a line that is held back go after 50 ms. */
+  #letGoLater(line: Line): void {
+    line.timer ??= setTimeout(this.#letGo, MAX_HOLD, line)
+  }
+
+  readonly #letGo = (line: Line): void => {
+    line.timer = undefined
+    line.letGo()
+    this.#makeDue(line)
   }
 
   /** Lets the lines begin that are due and may have a lane. Nothing else decides. */
-  next(): void {
-    for (let index = 0; index < this.#waiting.length; ) {
-      const line = this.#waiting[index] as Line
-      const isEmpty = line.count === 0
-      if (!isEmpty && !(line.isDue && this.#mayBegin(line))) {
-        index++
-        continue
-      }
-      const session = isEmpty ? undefined : this.#sessions.take()
-      if (!isEmpty && !session) {
-        this.#sessions.prepare(this.#wanted())
-        return
-      }
-      this.#waiting.splice(index, 1)
-      index = 0
-      const calls = line.take()
-      for (const call of calls) this.#begun(line, call)
-      // The rest waits behind the lines that came meanwhile.
-      if (line.hasCalls) this.#enqueue(line)
-      if (!session) continue
-      this.#use(line.use)
-      if (line.isOfLoans) calls[0]?.resolve(session)
-      else void this.#run(line, session, calls)
+  decide(): void {
+    for (let line = this.#firstToBegin(); line; line = this.#firstToBegin()) {
+      const session = this.#sessions.take()
+      if (!session) return this.#sessions.prepare(this.#wanted())
+      this.#begin(line, session)
     }
   }
 
-  #enqueue(line: Line): void {
-    if (line.use === 'ahead') this.#waiting.unshift(line)
-    else this.#waiting.push(line)
-  }
-
-  #begun(line: Line, call: QueuedCall): void {
-    this.#leave(line, call)
-    for (const other of call.others ?? []) this.#leave(line, other)
-  }
-
-  #leave(line: Line, call: QueuedCall): void {
-    if (!call.isWaiting) return
-    line.leave(call)
-    this.#usage.waiting--
+  /** Returns the line that may have the next lane: that of readiness, or the one that waits for the longest time. */
+  #firstToBegin(): Line | undefined {
+    let first: Line | undefined
+    for (const line of this.#waiting) {
+      if (line.count === 0)
+        this.#waiting.delete(line) // its calls were given up
+      else if (!this.#mayBegin(line)) continue
+      else if (line.plan.use === 'ahead') return line
+      else first ??= line
+    }
+    return first
   }
 
   #mayBegin(line: Line): boolean {
-    const { used } = this.#usage
-    if (line.use === 'ahead') return this.#ahead === 0
-    if (used >= this.#size) return false
-    if (line.isHeld) {
-      line.startTimer()
-      return false
-    }
-    return line.use === 'read' || this.#writing < this.#writers
+    if (!line.isDue) return false
+    const { use } = line.plan
+    if (use === 'ahead') return this.#ahead === 0
+    if (this.#usage.used >= this.#size) return false
+    if (!line.isHeld) return use === 'read' || this.#writing < this.#writers
+    this.#letGoLater(line)
+    return false
   }
 
   /** The number of lanes that the waiting lines could have now. */
   #wanted(): number {
     const wanted = { read: 0, write: 0, ahead: 0 }
     for (const line of this.#waiting) {
-      if (line.isDue && this.#mayBegin(line)) wanted[line.use] += line.wanted
+      if (this.#mayBegin(line)) wanted[line.plan.use] += line.wanted
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
     const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
     return used + Math.min(wanted.ahead, 1)
+  }
+
+  #begin(line: Line, session: Session): void {
+    const calls = line.takeNext()
+    // The rest waits behind the lines that came meanwhile.
+    this.#waiting.delete(line)
+    if (line.count > 0) this.#waiting.add(line)
+    this.#use(line.plan.use)
+    if (line.isLoan) calls[0]?.resolve(session)
+    else void this.#run(line, session, calls)
   }
 
   #use(use: Use): void {
@@ -332,77 +297,57 @@ export class Lanes {
     if (this.#usage.used === 0 && this.#ahead === 0) this.#onUnused?.()
   }
 
-  /** Executes the statement of these calls, and answers them. Never throws. */
+  /** Runs the inputs of these calls, and answers the calls. Never throws. */
   async #run(line: Line, session: Session, calls: QueuedCall[]): Promise<void> {
-    const all = calls.some(({ others }) => others)
-      ? calls.flatMap((call) => [call, ...(call.others ?? [])])
-      : calls
+    const all = withOthers(calls)
     const round = line.began(all.length)
+    if (line.count > 0 && line.isHeld) this.#letGoLater(line)
     const inputs = calls.map(({ input }) => input)
     let outputs: unknown[] = []
     let failure: { error: unknown } | undefined
     try {
-      outputs = await this.#execute(line, session, inputs, jointDeadline(all))
+      outputs = await line.run(this.db, session, inputs, jointDeadline(all))
     } catch (error) {
       failure = { error }
     }
     // The next calls begin first: the database works on them while these ones are answered.
     line.ended(round)
-    this.giveBack(session, line.use)
+    this.giveBack(session, line.plan.use)
     if (failure) this.#refuse(line, calls, failure.error)
     else for (const [index, call] of calls.entries()) call.answer(outputs[index])
   }
 
-  /** Returns the outputs of these inputs, in their order. */
-  async #execute(
-    line: Line,
-    session: Session,
-    inputs: unknown[],
-    deadline: Deadline,
-  ): Promise<unknown[]> {
-    const { plan, kind, compiled } = line
-    // Only the lines of plans and of works share lanes.
-    if (!plan) return (await this.runShared?.(session, inputs as never[], deadline)) ?? []
-    const statement = statementOf(plan, kind, compiled, this.db, inputs as never[])
-    return plan.split(await session.execute<never>(statement, deadline), inputs as never[])
-  }
-
   /** Rejects the calls of a statement or transaction that failed, or lets those run again that did not fail. */
   #refuse(line: Line, calls: QueuedCall[], error: unknown): void {
-    const again = (line: Line, { input, deadline, resolve, reject }: QueuedCall) =>
-      void this.#wait(line, input, undefined, deadline).then(resolve, reject)
+    const { plan } = line
     if (error instanceof PartialError) {
       for (const [index, call] of calls.entries()) {
         const { failures } = error
         if (failures.has(index)) call.reject(new ConflictError(failures.get(index), true))
-        else again(line, call)
+        else this.#enter(line, call)
       }
-    } else if (calls.length > 1 && line.plan?.isOfOne?.(error)) {
+    } else if (calls.length > 1 && 'build' in plan && plan.isOfOne?.(error)) {
       if (error instanceof NoConsecutiveIdsError) line.split()
-      for (const call of calls) {
-        for (const one of [call, ...(call.others ?? [])]) again(line.alone, one)
+      for (const call of withOthers(calls)) {
+        call.separate()
+        this.#enter(line.single, call)
       }
-    } else {
-      for (const call of calls) call.fail(error)
-    }
+    } else for (const call of withOthers(calls)) call.reject(error)
   }
 
   /** Rejects the calls that wait for a session: none can be had now. */
   fail(error: unknown): void {
-    for (const line of [...this.#waiting]) {
-      if (line.isDue && this.#mayBegin(line)) this.#reject(line, error)
-    }
-    this.next() // removes the empty lines
+    for (const line of this.#waiting) if (this.#mayBegin(line)) this.#rejectAll(line, error)
   }
 
-  #reject(line: Line, error: unknown): void {
-    while (line.count > 0) {
-      for (const call of line.take()) {
-        this.#begun(line, call)
-        call.fail(error)
-      }
-    }
+  #rejectAll(line: Line, error: unknown): void {
+    while (line.count > 0) for (const call of withOthers(line.takeNext())) call.reject(error)
+    this.#waiting.delete(line)
   }
+}
+
+const passTurn = (line: Line): void => {
+  line.hasBegun = false
 }
 
 const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)

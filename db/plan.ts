@@ -1,16 +1,25 @@
-/** Plans: how concurrent calls share a statement. A plan is data, which the queue reads. */
+/** Plans: how concurrent calls share a session. A plan is data, which the queue reads. */
 import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely'
-import type { Statement } from './session.ts'
+import type { Deadline } from './deadline.ts'
+import type { Session, Statement } from './session.ts'
 import type { Tables } from './tables.ts'
+
+/** What a lane is used for. `ahead` is for readiness: before all others, and if need be one lane beyond all. */
+export type Use = 'read' | 'write' | 'ahead'
+
+/** Maximum number of inputs of a statement or transaction, in a database of this process and on a server. */
+interface MaxSize {
+  readonly inProcess: number
+  readonly server: number
+}
 
 /** Returns a placeholder for the value that `read` returns of an input at each execution. */
 export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
 
-/** `Shared` is the output of an input, which the calls with inputs of one name share. */
+/** Calls that share statements. `Shared` is the output of an input, which the calls with inputs of one name share. */
 export interface Plan<Input, Output, Shared = unknown> {
   readonly use: 'read' | 'write'
-  /** Maximum number of inputs of a statement, in a database of this process and on a server. */
-  readonly maxSize: { inProcess: number; server: number }
+  readonly maxSize: MaxSize
   /** Whether calls to a server do not wait for those of the next turn of the event loop. */
   readonly isEarly?: boolean
   /** The kind of an input: only inputs of one kind share a statement. */
@@ -35,6 +44,41 @@ export interface Plan<Input, Output, Shared = unknown> {
   isOfOne?(error: unknown): boolean
   /** See `Statement`. */
   needsConsecutiveIds?(count: number): boolean
+}
+
+/** Works that share a transaction. */
+export interface WorkPlan<Work, Output> {
+  readonly use: 'write'
+  readonly maxSize: MaxSize
+  /**
+   * Returns the outputs of the works, in their order. Throws PartialError if the failures are those of some
+   * works, and the others can be repeated without them.
+   */
+  run(session: Session, works: Work[], deadline: Deadline): Promise<Output[]>
+}
+
+/** Calls each of which has a session for itself. */
+export interface LoanPlan {
+  readonly use: Use
+  readonly maxSize: MaxSize
+  readonly isLoan: true
+}
+
+/** What the queue reads of a plan of any kind. */
+export type AnyPlan = Pick<Plan<never, unknown>, 'maxSize' | 'isEarly' | 'isOfOne'> & {
+  readonly use: Use
+  readonly isLoan?: boolean
+}
+
+/** Some of several works failed, so that the transaction was rolled back with the effects of all. */
+export class PartialError extends Error {
+  /** The errors of the works, by their places. */
+  readonly failures: Map<number, unknown>
+
+  constructor(failures: Map<number, unknown>) {
+    super('Some works of a shared transaction failed')
+    this.failures = failures
+  }
 }
 
 /** The compiled statements of a plan and a kind, by the number of their inputs. */

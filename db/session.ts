@@ -30,7 +30,7 @@ export interface Sessions {
   take(): Session | undefined
   /**
    * Is called when calls wait, and `take` has returned none: `count` lanes could begin. The sessions call
-   * `next` of the lanes once `take` may return one, or `fail` if none can be had.
+   * `decide` of the lanes once `take` may return one, or `fail` if none can be had.
    */
   prepare(count: number): void
   giveBack(session: Session): void

@@ -4,7 +4,8 @@ import type { Database } from './database.ts'
 import { Deadline } from './deadline.ts'
 import { ConflictError, DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import { guarded, refuseInTransaction } from './guard.ts'
-import { Lanes, PartialError } from './lanes.ts'
+import { Lanes } from './lanes.ts'
+import { PartialError, type WorkPlan } from './plan.ts'
 import type { Session, Statement } from './session.ts'
 import type { Tables } from './tables.ts'
 
@@ -26,7 +27,7 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   refuseInTransaction()
   using own = new Deadline(deadline ? Number.POSITIVE_INFINITY : db.lanes.timeout)
-  const session = await db.lanes.take('write', deadline ?? own)
+  const session = await db.lanes.borrow('write', deadline ?? own)
   try {
     return await transact(db, session, work, deadline ?? own)
   } finally {
@@ -36,6 +37,20 @@ export async function inTransaction<Result>(
 
 /** Work for a transaction that it shares with other such works. It must use this deadline, and no other. */
 export type SharedWork<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
+
+interface WorkOn<Output> {
+  db: Database
+  work: SharedWork<Output>
+}
+
+const MAX_WORKS = 100
+
+/** Transactions that works share. */
+export const sharedTransactions: WorkPlan<WorkOn<unknown>, unknown> = {
+  use: 'write',
+  maxSize: { inProcess: MAX_WORKS, server: MAX_WORKS },
+  run: runWorks,
+}
 
 /**
  * Runs work in a transaction with other such works, which run concurrently: their inserts share statements,
@@ -49,19 +64,19 @@ export async function shareTransaction<Output>(
   work: SharedWork<Output>,
   deadline: Deadline,
 ): Promise<Output> {
-  return (await db.lanes.share(work, deadline)) as Output // that of this work
+  return (await db.lanes.share(sharedTransactions, { db, work }, deadline)) as Output // that of this work
 }
 
-/** Runs works in one transaction on a session, for the lanes. */
-export async function runShared(
-  db: Database,
+/** Runs works in one transaction on a session. */
+async function runWorks(
   session: Session,
-  works: SharedWork<unknown>[],
+  works: WorkOn<unknown>[],
   deadline: Deadline,
 ): Promise<unknown[]> {
+  const [{ db }] = works as [WorkOn<unknown>] // all are of one database
   const runAll = async (transaction: Database) => {
     // The transaction must not end while some of the works still run.
-    const all = works.map((work) => work(transaction, deadline))
+    const all = works.map(({ work }) => work(transaction, deadline))
     const outcomes = await Promise.allSettled(all)
     const failures = new Map<number, unknown>()
     for (const [index, outcome] of outcomes.entries()) {
@@ -86,7 +101,7 @@ export async function runShared(
 
 /** Runs work on one session, without a transaction: for a lock that a session holds. */
 export async function onSession<Result>(db: Database, work: Work<Result>): Promise<Result> {
-  const session = await db.lanes.take('write', new Deadline(db.lanes.timeout))
+  const session = await db.lanes.borrow('write', new Deadline(db.lanes.timeout))
   try {
     return await work(databaseOn(db, session))
   } finally {

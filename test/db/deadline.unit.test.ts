@@ -1,34 +1,50 @@
-/** The listeners of a deadline, and answers that arrive in time. */
+/** The waiters of a deadline, and answers that arrive in time. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Deadline } from '../../db/deadline.ts'
+import { Deadline, jointDeadline } from '../../db/deadline.ts'
 
-test('each listener is called once, unless it was removed or the call is over', () => {
+test('each waiter is given up once, unless it was removed or the call is over', () => {
   const deadline = new Deadline(Number.POSITIVE_INFINITY)
   const called: string[] = []
-  const listen = (name: string) =>
-    deadline.onGiveUp(({ message }) => called.push(`${name}: ${message}`))
-  const removeFirst = listen('first')
-  const removeSecond = deadline.onGiveUp(() => {
-    removeSecond()
-    called.push('second')
+  const waiterOf = (name: string) => ({
+    giveUp: ({ message }: Error) => void called.push(`${name}: ${message}`),
   })
-  listen('third')
-  removeFirst()
-  removeFirst()
+  const first = waiterOf('first')
+  deadline.add(first)
+  const second = {
+    giveUp() {
+      deadline.remove(second)
+      called.push('second')
+    },
+  }
+  deadline.add(second)
+  const third = waiterOf('third')
+  deadline.add(third)
+  deadline.add(third)
+  deadline.remove(first)
+  deadline.remove(first)
   deadline.giveUp(new Error('over'))
   deadline.giveUp(new Error('again'))
-  listen('late')
+  deadline.add(waiterOf('late'))
   expect(called).toEqual(['second', 'third: over', 'late: over'])
   expect(deadline.reason?.message).toBe('over')
 
   const answered = new Deadline(Number.POSITIVE_INFINITY)
-  answered.onGiveUp(() => called.push('answered'))
+  answered.add(waiterOf('answered'))
   answered.clear()
   answered.giveUp(new Error('too late'))
   expect(answered.reason).toBeUndefined()
   expect(called).toHaveLength(3)
+})
+
+test('the deadline of several calls ends with the last of theirs', () => {
+  const own = [1, 2].map(() => new Deadline(Number.POSITIVE_INFINITY)) as [Deadline, Deadline]
+  const joint = jointDeadline(own.map((deadline) => ({ deadline })))
+  own[0].giveUp(new Error('first'))
+  expect(joint.reason).toBeUndefined()
+  own[1].giveUp(new Error('last'))
+  expect(joint.reason?.message).toBe('last')
 })
 
 test('a call that is over leaves no timer', () => {

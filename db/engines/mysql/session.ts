@@ -11,7 +11,7 @@ import {
   type ResultSetHeader,
   type RowDataPacket,
 } from 'mysql2'
-import type { Deadline } from '../../deadline.ts'
+import type { Deadline, Waiter } from '../../deadline.ts'
 import { DatabaseUnavailableError, NoConsecutiveIdsError } from '../../errors.ts'
 import type { Session, Statement } from '../../session.ts'
 import { mysqlError, NoIndexError, openError, UnfitServerError } from './errors.ts'
@@ -160,16 +160,13 @@ export class MysqlSession implements Session {
       return Promise.reject(new DatabaseUnavailableError(cause, true))
     }
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
-    const removeListener = deadline.onGiveUp((reason) => {
-      this.socket.destroy()
-      void this.#keeper.kill(this)
-      reject(reason)
-    })
+    const running = new RunningQuery(this, this.#keeper, reject)
+    deadline.add(running)
     this.connection.query<RowDataPacket[] | ResultSetHeader>(
       sql,
       parameters as unknown[], // mysql2 does not change them
       (thrown, result, fields) => {
-        removeListener()
+        deadline.remove(running)
         this.workedAt = performance.now()
         // Kysely declares the type of the rows.
         if (!thrown) return resolve(toResult(result, fields) as QueryResult<Row>)
@@ -181,6 +178,25 @@ export class MysqlSession implements Session {
       },
     )
     return promise
+  }
+}
+
+/** A statement that the server executes. */
+class RunningQuery implements Waiter {
+  readonly #session: MysqlSession
+  readonly #keeper: Keeper
+  readonly #reject: (reason: Error) => void
+
+  constructor(session: MysqlSession, keeper: Keeper, reject: (reason: Error) => void) {
+    this.#session = session
+    this.#keeper = keeper
+    this.#reject = reject
+  }
+
+  giveUp(reason: Error): void {
+    this.#session.socket.destroy()
+    void this.#keeper.kill(this.#session)
+    this.#reject(reason)
   }
 }
 

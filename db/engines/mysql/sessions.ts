@@ -118,16 +118,18 @@ export class MysqlSessions implements Sessions {
       if ((error as { errno?: number }).errno !== 1094) control.socket.destroy()
     }
     this.giveBack(control)
-    this.lanes.next()
+    this.lanes.decide()
   }
 
   /** Waits for a session before all lanes do. Undefined if none can be had until the deadline. */
   async #waitToKill(deadline: Deadline): Promise<MysqlSession | undefined> {
     const { promise, resolve } = Promise.withResolvers<MysqlSession | undefined>()
     this.#killers.push(resolve)
-    deadline.onGiveUp(() => {
-      this.#killers = this.#killers.filter((other) => other !== resolve)
-      resolve(undefined)
+    deadline.add({
+      giveUp: () => {
+        this.#killers = this.#killers.filter((other) => other !== resolve)
+        resolve(undefined)
+      },
     })
     this.prepare(0)
     return await promise
@@ -164,7 +166,7 @@ export class MysqlSessions implements Sessions {
     if (this.#end.signal.aborted) return
     const pause = this.#openings.nextAt - performance.now()
     const look = () => {
-      this.lanes.next()
+      this.lanes.decide()
       if (this.#killers.length > 0) this.prepare(0)
     }
     this.#timer = setTimeout(look, pause > 0 ? Math.ceil(pause) : LOOK_AGAIN).unref()
@@ -176,7 +178,7 @@ export class MysqlSessions implements Sessions {
     try {
       const session = await open(this.#address, this, this.#end.signal, () => {
         this.#openings.answered(opening)
-        this.lanes.next() // others may be opened side by side
+        this.lanes.decide() // others may be opened side by side
       })
       this.#openings.ended(opening)
       session.endsAt = performance.now() + MAX_AGE * (1 - AGE_SPREAD * Math.random())
@@ -186,7 +188,7 @@ export class MysqlSessions implements Sessions {
       session.socket.on('close', onEnd)
       this.#open.push(session)
       this.giveBack(session)
-      this.lanes.next()
+      this.lanes.decide()
       return session
     } catch (error) {
       this.#openings.ended(opening)
@@ -225,7 +227,7 @@ export class MysqlSessions implements Sessions {
     }
     this.#checking--
     this.giveBack(session)
-    this.lanes.next()
+    this.lanes.decide()
   }
 
   /** Ends what was idle for long, and replaces an old session, one at a time. */

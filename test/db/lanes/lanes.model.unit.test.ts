@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import timers from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { Use } from '../../../db/line.ts'
+import type { Use } from '../../../db/plan.ts'
 import { drain, turns } from './lanes.ts'
 import { type Outcome, type PLANS, World } from './world.ts'
 

@@ -11,11 +11,11 @@ import {
 } from 'kysely'
 import type { Database } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import { Lanes, type Usage } from '../../../db/lanes.ts'
+import { Lanes } from '../../../db/lanes.ts'
+import type { Usage } from '../../../db/line.ts'
 import type { Plan } from '../../../db/plan.ts'
 import type { Session, Sessions, Statement } from '../../../db/session.ts'
 import type { Tables } from '../../../db/tables.ts'
-import { runShared } from '../../../db/transaction.ts'
 
 /** What a session executes, until the test ends it or its deadline does. */
 export interface Running {
@@ -88,9 +88,11 @@ export class ControlledSession implements Session {
       }
       running.push(one)
       observer.onRun?.(one)
-      deadline.onGiveUp((reason) => {
-        if (running.includes(one)) this.isLost = true
-        remove(reason)
+      deadline.add({
+        giveUp: (reason) => {
+          if (running.includes(one)) this.isLost = true
+          remove(reason)
+        },
       })
     })
   }
@@ -141,7 +143,7 @@ export class ControlledSessions implements Sessions {
   open(count: number): void {
     this.wanted = Math.max(0, this.wanted - count)
     this.idle.push(...Array.from({ length: count }, () => new ControlledSession(this)))
-    this.lanes.next()
+    this.lanes.decide()
   }
 }
 
@@ -151,24 +153,16 @@ interface Options {
   /** The number of sessions that are open; by default one more than there are lanes. */
   open?: number
   observer?: Observer
-  runShared?: typeof runShared
 }
 
 /** Returns lanes, their sessions, and their numbers. */
-export function newLanes({
-  size,
-  isInProcess = false,
-  open = size + 1,
-  observer = {},
-  runShared: run = runShared,
-}: Options) {
+export function newLanes({ size, isInProcess = false, open = size + 1, observer = {} }: Options) {
   const usage: Usage = { used: 0, waiting: 0 }
   const sessions = new ControlledSessions(observer)
   const lanes = new Lanes(sessions, { size, usage, isInProcess })
   sessions.lanes = lanes
   const db = databaseWith(lanes)
   lanes.db = db
-  lanes.runShared = (session, works, deadline) => run(db, session, works, deadline)
   sessions.open(open)
   return { db, lanes, sessions, usage }
 }

@@ -42,7 +42,7 @@ function lanesOf(options: Parameters<typeof newLanes>[0]) {
 
 /** Occupies this many lanes, and returns a function that frees one. */
 async function occupy(lanes: Lanes, count: number) {
-  const taken = Array.from({ length: count }, () => lanes.take('read', forever()))
+  const taken = Array.from({ length: count }, () => lanes.borrow('read', forever()))
   const sessions = await Promise.all(taken)
   return () => lanes.giveBack(sessions.pop() as ControlledSession, 'read')
 }
@@ -288,8 +288,8 @@ test('a thousand calls may wait in a line, and no more; those of one turn are no
   expect(usage.waiting).toBe(1_002)
   left.giveUp(new Error('The client has left'))
   await outcomes
-  const waiting = Array.from({ length: 1_000 }, () => lanes.take('read', forever()))
-  await expect(lanes.take('read', forever())).rejects.toThrow(OverloadedError)
+  const waiting = Array.from({ length: 1_000 }, () => lanes.borrow('read', forever()))
+  await expect(lanes.borrow('read', forever())).rejects.toThrow(OverloadedError)
   free()
   for (const one of waiting) lanes.giveBack(await one, 'read')
 })
@@ -369,7 +369,7 @@ test('readiness has the next lane before all calls, or one beyond all', async ()
   await turns(2)
   const order: string[] = []
   const asked = ['one', 'other'].map((name) =>
-    lanes.take('ahead', forever()).then((session) => {
+    lanes.borrow('ahead', forever()).then((session) => {
       order.push(name)
       return session
     }),
@@ -391,9 +391,9 @@ test.each([
   [10, 6],
 ])('of %i lanes, %i may write', async (size, writers) => {
   const { lanes, sessions, usage } = lanesOf({ size })
-  const writes = Array.from({ length: size + 1 }, () => lanes.take('write', forever()))
+  const writes = Array.from({ length: size + 1 }, () => lanes.borrow('write', forever()))
   expect(usage.used).toBe(writers)
-  const reads = Array.from({ length: size + 1 }, () => lanes.take('read', forever()))
+  const reads = Array.from({ length: size + 1 }, () => lanes.borrow('read', forever()))
   expect(usage.used).toBe(size)
   expect(sessions.taken.size).toBe(size)
   expect([...reads, ...writes]).toHaveLength(2 * size + 2)
@@ -402,16 +402,16 @@ test.each([
 test('the lanes ask for as many sessions as could be used', async () => {
   const { lanes, sessions, call } = lanesOf({ size: 10, open: 0 })
   const last = () => sessions.prepared.at(-1)
-  for (let count = 0; count < 8; count++) void lanes.take('write', forever())
+  for (let count = 0; count < 8; count++) void lanes.borrow('write', forever())
   expect(last(), 'writers').toBe(6)
-  void lanes.take('read', forever())
+  void lanes.borrow('read', forever())
   expect(last()).toBe(7)
   call(lookUps, 1, 2, 3, 4, 5)
   await turns(2)
   expect(last(), 'two statements').toBe(9)
-  for (let count = 0; count < 8; count++) void lanes.take('read', forever())
+  for (let count = 0; count < 8; count++) void lanes.borrow('read', forever())
   expect(last()).toBe(10)
-  void lanes.take('ahead', forever())
+  void lanes.borrow('ahead', forever())
   expect(last(), 'one beyond').toBe(11)
   sessions.open(4)
   expect(last(), 'of those that still wait').toBe(7)
@@ -420,7 +420,7 @@ test('the lanes ask for as many sessions as could be used', async () => {
 test('where no session can be had, the calls that wait for one are rejected', async () => {
   const { lanes, call, usage } = lanesOf({ size: 10, open: 0 })
   const failure = new DatabaseUnavailableError(new Error('refused'), false)
-  const calls = [lanes.take('read', forever()), ...call(inserts, 1, 2)]
+  const calls = [lanes.borrow('read', forever()), ...call(inserts, 1, 2)]
   const outcomes = Promise.allSettled(calls)
   await turns(2)
   lanes.fail(failure)

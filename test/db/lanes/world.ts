@@ -3,7 +3,7 @@
  * the sessions show. It checks each step of the lanes against their promises.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { Deadline } from '../../../db/deadline.ts'
+import { Deadline, type Waiter } from '../../../db/deadline.ts'
 import {
   BrokenDatabaseError,
   ConflictError,
@@ -12,10 +12,8 @@ import {
   OverloadedError,
   RejectedRowError,
 } from '../../../db/errors.ts'
-import { PartialError } from '../../../db/lanes.ts'
-import type { Use } from '../../../db/line.ts'
-import type { Plan } from '../../../db/plan.ts'
-import { runShared, type SharedWork, shareTransaction } from '../../../db/transaction.ts'
+import { PartialError, type Plan, type Use } from '../../../db/plan.ts'
+import { type SharedWork, sharedTransactions } from '../../../db/transaction.ts'
 import { type ControlledSession, drain, newLanes, planOf, type Running, turns } from './lanes.ts'
 
 /** Milliseconds for which a statement holds back the calls of its line. */
@@ -111,15 +109,15 @@ const isLive = ({ calls }: Group) => calls.some(waits)
 
 /** Lets the model see when a call begins to wait: then the lanes listen to its deadline. */
 class WatchedDeadline extends Deadline {
-  readonly #onListener: () => void
-  constructor(onListener: () => void) {
+  readonly #onWaiter: () => void
+  constructor(onWaiter: () => void) {
     super(Number.POSITIVE_INFINITY)
-    this.#onListener = onListener
+    this.#onWaiter = onWaiter
   }
 
-  override onGiveUp(listener: (reason: Error) => void): () => void {
-    this.#onListener()
-    return super.onGiveUp(listener)
+  override add(waiter: Waiter): void {
+    this.#onWaiter()
+    super.add(waiter)
   }
 }
 
@@ -130,6 +128,7 @@ export class World {
   readonly size: number
   readonly #writers: number
   readonly #made: ReturnType<typeof newLanes>
+  readonly #shared: typeof sharedTransactions
   readonly #lines = new Map<string, Line>()
   readonly #split = new Set<string>()
   readonly #lanes = new Map<ControlledSession, Lane | undefined>()
@@ -164,14 +163,17 @@ export class World {
         onRun: catching((running) => this.#onRun(running)),
         onEnd: catching((running, error) => this.#onEnd(running, error)),
       },
-      runShared: async (db, session, works, deadline) => {
+    })
+    this.#shared = {
+      ...sharedTransactions,
+      run: async (session, works, deadline) => {
         catching(() => this.#onWorks(session as ControlledSession, works))()
-        return await runShared(db, session, works, deadline).catch((error) => {
+        return await sharedTransactions.run(session, works, deadline).catch((error) => {
           // The model leaves it to examples that the other works run again.
           throw error instanceof PartialError ? new ConflictError(error, false) : error
         })
       },
-    })
+    }
     this.running = this.#made.sessions.running
   }
 
@@ -202,7 +204,7 @@ export class World {
   borrow(use: Use): Call {
     const call = this.#newCall({ use, deadline: this.newDeadline() })
     this.#start(call, async () => {
-      const session = (await this.#made.lanes.take(use, call.deadline)) as ControlledSession
+      const session = (await this.#made.lanes.borrow(use, call.deadline)) as ControlledSession
       this.#begin(session, call.group?.line as Line, [call.group as Group])
       call.session = session
       return session
@@ -234,8 +236,9 @@ export class World {
       if (fails) throw new TypeError(`Work ${call.id} fails`)
       return call.id
     }
-    this.#works.set(work, call)
-    this.#start(call, () => shareTransaction(this.#made.db, work, call.deadline))
+    const input = { db: this.#made.db, work }
+    this.#works.set(input, call)
+    this.#start(call, () => this.#made.lanes.share(this.#shared, input, call.deadline))
     return call
   }
 
@@ -589,7 +592,7 @@ export class World {
       if (this.running.length === 0) await pass(30)
     }
     await this.#releaseAll()
-    this.#made.lanes.next() // forgets the lines whose calls were given up
+    this.#made.lanes.decide() // forgets the lines whose calls were given up
   }
 
   async #releaseAll(): Promise<void> {
