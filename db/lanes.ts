@@ -180,7 +180,10 @@ export class Lanes {
   /** Lets a call wait in a line. Rejects it if its deadline is over, the lanes have ended, or the line is full. */
   #enter(line: Line, call: QueuedCall): void {
     const refusal = call.deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
-    if (refusal) return call.reject(refusal)
+    if (refusal) {
+      call.reject(refusal)
+      return
+    }
     const { used, waiting } = this.#usage
     const isFirst = used === 0 && waiting === 0 && line.lastCount <= 1 && !line.hasBegun
     line.add(call)
@@ -234,7 +237,10 @@ export class Lanes {
   decide(): void {
     for (let line = this.#firstToBegin(); line; line = this.#firstToBegin()) {
       const session = this.#sessions.take()
-      if (!session) return this.#sessions.prepare(this.#wanted())
+      if (!session) {
+        this.#sessions.prepare(this.#wanted())
+        return
+      }
       this.#begin(line, session)
     }
   }
