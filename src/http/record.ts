@@ -21,7 +21,7 @@ export class RequestRecord {
   surface: 'rest' | 'trpc' | 'other' = 'other'
   /** The name of the procedure, or `batch` for several; undefined where none was called. */
   operation: string | undefined
-  method: string | undefined
+  readonly method: string | undefined
   path: string | undefined
   /** The HTTP status; 499 if the client closed the connection before the answer. */
   status = 499
@@ -34,9 +34,24 @@ export class RequestRecord {
   keyPrefix: string | undefined
   /** The calls of a batch. The log has a line for each. */
   calls: CallOutcome[] | undefined
+  // Private: the log writes all other fields. Express changes the URL of the request.
+  readonly #url: string
+  readonly #start = performance.now()
 
-  constructor(requestId?: string) {
-    this.requestId = requestId ?? randomUUID()
+  constructor(requestId = randomUUID() as string, method?: string, url = '') {
+    this.requestId = requestId
+    this.method = method
+    this.#url = url
+  }
+
+  /** The path of the request, as the log may contain it. */
+  get readablePath(): string {
+    return readablePath(this.#url)
+  }
+
+  /** Notes how long the request has taken. */
+  stop(): void {
+    this.duration = Math.round((performance.now() - this.#start) * 10) / 10
   }
 }
 
@@ -44,10 +59,8 @@ const RECORD = Symbol('record')
 
 type Recorded = ServerResponse & { [RECORD]?: RequestRecord }
 
-/** Returns the record that `begin` has made for a response's request. */
+/** Returns the record that `Telemetry` has made for a response's request. */
 export const recordOf = (res: Recorded): RequestRecord => res[RECORD] as RequestRecord
-
-export type Telemetry = ReturnType<typeof createTelemetry>
 
 /** The metrics of requests, where they are configured. */
 export interface Metrics {
@@ -57,65 +70,75 @@ export interface Metrics {
   time(request: RequestRecord): void
 }
 
-/** Returns the telemetry that logs to `log`, and counts in `metrics`. `trust` is that of X-Forwarded-For. */
-export function createTelemetry(log: Logger, trust: Trust, metrics?: Metrics) {
-  // The latest status of each path of health, which load balancers and supervisors ask every second.
-  const health = new Map([
+/** Logs and counts the requests. The lines have no API key, no body and no query. */
+export class Telemetry {
+  readonly #log: Logger
+  readonly #trust: Trust
+  readonly #metrics: Metrics | undefined
+  /** The latest status of each path of health, which load balancers and supervisors ask every second. */
+  readonly #health = new Map([
     ['/healthz', 200],
     ['/readyz', 200],
   ])
-  const isWorthALine = ({ path = '', status }: RequestRecord) => {
-    const before = health.get(path)
-    if (before === undefined) return status >= 400 || !FILE_OF_DOCS.test(path)
-    health.set(path, status)
-    return status !== 200 || before !== 200
+
+  /** `trust` is that of X-Forwarded-For. */
+  constructor(log: Logger, trust: Trust, metrics?: Metrics) {
+    this.#log = log
+    this.#trust = trust
+    this.#metrics = metrics
   }
-  const write = (record: RequestRecord) => {
-    metrics?.count(record)
-    if (isWorthALine(record)) log.info(record, 'request')
+
+  /** Makes the record of a request, whose id is a valid `X-Request-Id` or random. */
+  begin(req: IncomingMessage, res: Recorded): void {
+    const record = new RequestRecord(requestIdOf(req), req.method, req.url)
+    res[RECORD] = record
+    const span = activeSpan()
+    if (!span) return
+    const { traceId, spanId } = span.spanContext()
+    Object.assign(record, { traceId, spanId })
+    span.setAttribute(`${NAME}.request_id`, record.requestId)
+    span.setAttribute('url.path', record.readablePath) // it may have an API key by mistake
   }
+
+  /** Logs and counts a request that is over: its answer was sent, or the client has closed the connection. */
+  end(res: Recorded): void {
+    const record = recordOf(res)
+    const { calls } = record
+    record.calls = undefined
+    record.stop()
+    if (record.operation === undefined) record.path = record.readablePath
+    if (record.keyId === undefined) record.address = plain(ipAddressOf(res.req, this.#trust))
+    // A batch whose client closed the connection has one line: none of its calls was answered.
+    if (res.writableFinished) record.status = res.statusCode
+    this.#report(record, res.writableFinished ? calls : undefined)
+  }
+
+  /** Logs and counts a request that the server rejects before the app; returns its new id. */
+  refuse(status: number, ipAddress: string | undefined): string {
+    const record = new RequestRecord()
+    this.#report(Object.assign(record, { status, address: plain(ipAddress) }))
+    return record.requestId
+  }
+
   /** The calls of a batch have one duration, and a line and a count each. */
-  const finish = (record: RequestRecord, calls?: CallOutcome[]) => {
-    metrics?.time(record)
-    if (!calls) return write(record)
-    for (const { operation, status } of calls) write(Object.assign(record, { operation, status }))
+  #report(record: RequestRecord, calls?: CallOutcome[]): void {
+    this.#metrics?.time(record)
+    if (!calls) this.#count(record)
+    for (const { operation, status } of calls ?? []) {
+      this.#count(Object.assign(record, { operation, status }))
+    }
   }
-  return {
-    /**
-     * Makes the record of a request, whose id is a valid `X-Request-Id` or random. Returns a function that
-     * logs and counts the request when it is over. The line has no API key, no body and no query.
-     */
-    begin(req: IncomingMessage, res: Recorded): () => void {
-      const start = performance.now()
-      const record = new RequestRecord(requestIdOf(req))
-      const { method, url = '' } = req // Express changes the URL
-      record.method = method
-      res[RECORD] = record
-      const span = activeSpan()
-      if (span) {
-        const { traceId, spanId } = span.spanContext()
-        Object.assign(record, { traceId, spanId })
-        span.setAttribute(`${NAME}.request_id`, record.requestId)
-        span.setAttribute('url.path', readablePath(url)) // it may have an API key by mistake
-      }
-      return () => {
-        const { calls } = record
-        record.calls = undefined
-        record.duration = Math.round((performance.now() - start) * 10) / 10
-        if (record.operation === undefined) record.path = readablePath(url)
-        if (record.keyId === undefined) record.address = plain(ipAddressOf(req, trust))
-        // A batch whose client closed the connection has one line: none of its calls was answered.
-        if (!res.writableFinished) return finish(record)
-        record.status = res.statusCode
-        finish(record, calls)
-      }
-    },
-    /** Logs and counts a request that the server rejects before the app; returns its new id. */
-    onRefused(status: number, ipAddress: string | undefined): string {
-      const record = new RequestRecord()
-      finish(Object.assign(record, { status, address: plain(ipAddress) }))
-      return record.requestId
-    },
+
+  #count(record: RequestRecord): void {
+    this.#metrics?.count(record)
+    if (this.#isWorthALine(record)) this.#log.info(record, 'request')
+  }
+
+  #isWorthALine({ path = '', status }: RequestRecord): boolean {
+    const before = this.#health.get(path)
+    if (before === undefined) return status >= 400 || !FILE_OF_DOCS.test(path)
+    this.#health.set(path, status)
+    return status !== 200 || before !== 200
   }
 }
 

@@ -77,13 +77,13 @@ function stateAfter(event: Event, state: State): State {
 }
 
 /**
- * Returns a server that does not listen yet, and the function that stops it. `serve` answers a request. A
+ * Returns a server that does not listen yet, and the function that stops it. `onRequest` answers a request. A
  * client has `keepAliveTimeout` milliseconds to send the next request, and to read the next bytes of an
  * answer.
  */
 export function createHttpServer(
-  serve: (req: IncomingMessage, res: ServerResponse) => void,
-  { begin, onRefused }: Telemetry,
+  onRequest: (req: IncomingMessage, res: ServerResponse) => void,
+  telemetry: Telemetry,
   keepAliveTimeout: number,
 ) {
   const connections = new Map<Socket, Connection>()
@@ -97,14 +97,8 @@ export function createHttpServer(
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     const isLast = isStopping || req.headers.upgrade !== undefined
     next(connection, isLast ? 'lastRequest' : 'request')
-    const onOver = begin(req, res)
-    res.on('close', () => {
-      onOver()
-      connection.current = undefined
-      connection.bytesBefore = req.socket.bytesRead
-      hold(req.socket, 0)
-      next(connection, isStopping || !req.complete ? 'end' : 'answered')
-    })
+    telemetry.begin(req, res)
+    res.on('close', onOver)
     if (req.httpVersionMajor !== 1) return refuse(connection, NOT_HTTP)
     // One turn later, for two reasons: Node has then read the rest of the packet (a body, or a mistake in
     // it), and requests that arrive together are served together, so that their calls can share statements.
@@ -112,7 +106,19 @@ export function createHttpServer(
   }
 
   const dispatch = (req: IncomingMessage, res: ServerResponse) =>
-    res.headersSent || res.destroyed || serve(req, res)
+    res.headersSent || res.destroyed || onRequest(req, res)
+
+  /** Its answer was sent, or the connection is closed. */
+  function onOver(this: ServerResponse) {
+    const { req } = this
+    telemetry.end(this)
+    hold(req.socket, 0)
+    const connection = connections.get(req.socket)
+    if (!connection) return
+    connection.current = undefined
+    connection.bytesBefore = req.socket.bytesRead
+    next(connection, isStopping || !req.complete ? 'end' : 'answered')
+  }
 
   const refuse = (connection: Connection, error: Problem) => {
     const { socket, current, state } = connection
@@ -120,7 +126,7 @@ export function createHttpServer(
     if (socket.writableEnded) return
     const body = JSON.stringify(error.refusal)
     if (state === 'idle') {
-      const id = onRefused(error.status, socket.remoteAddress)
+      const id = telemetry.refuse(error.status, socket.remoteAddress)
       socket.write(rawAnswer(error.status, body, id))
     }
     next(connection, 'refusal')

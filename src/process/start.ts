@@ -9,7 +9,7 @@ import { inTransaction } from '../../db/transaction.ts'
 import type { Config } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
-import { createTelemetry } from '../http/record.ts'
+import { Telemetry } from '../http/record.ts'
 import { createIdempotency } from '../idempotency/store.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
 import { createFirstKey } from '../keys/store.ts'
@@ -69,7 +69,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
     timeout: config.databaseTimeout,
     report: reporter(log, readiness.reportBroken),
   }
-  const telemetry = createTelemetry(log, config.trustProxy, metrics)
+  const telemetry = new Telemetry(log, config.trustProxy, metrics)
   const app = createApp(config, api, service, telemetry, readiness)
   const { port, listenHost: host, reusePort } = config
   const ofMetrics = { port: config.metricsPort, host: config.metricsHost }

@@ -78,6 +78,13 @@ export class RequestCall extends Call {
     super(service)
     this.res = res
     this.record = recordOf(res)
+    res.on('close', () => this.end())
+  }
+
+  /** Ends what the call waits for: its answer was sent, or the client has closed the connection. */
+  end(): void {
+    if (this.res.writableFinished) this.deadline?.clear()
+    else this.deadline?.giveUp(CLIENT_GONE)
   }
 }
 
@@ -122,10 +129,7 @@ async function answerCall(call: RequestCall, surface: Surface, match: Match): Pr
     // seconds. The calls are counted already.
     if (!hasArrived) call.caller = await callerOf(call, undefined, calls)
     if (res.destroyed) throw CLIENT_GONE
-    const deadline = new Deadline(service.timeout)
-    call.deadline = deadline
-    // The deadline ends with the answer, or as the client closes the connection, which gives up the calls.
-    res.on('close', () => (res.writableFinished ? deadline.clear() : deadline.giveUp(CLIENT_GONE)))
+    call.deadline = new Deadline(service.timeout)
     // Node joins several such headers with ", ", and the result is not a valid key.
     call.idempotencyHeader = req.headers['idempotency-key'] as string | undefined
     const reply = await surface.reply(call, match, body)
@@ -171,11 +175,12 @@ function callerOf(
 
 /** Counts for the client's IP address first, so that a flood of invalid keys does not reach the database. */
 async function lookUpCaller(
-  { service, res, record }: RequestCall,
+  call: RequestCall,
   rateLimit: RateLimit | undefined,
   calls: number,
   token: string | undefined,
 ): Promise<Caller> {
+  const { service, res, record } = call
   const { authenticator, timeout } = service
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
@@ -184,7 +189,7 @@ async function lookUpCaller(
   if (token === undefined) throw problem('missingKey')
   // A look-up that took longer would be out of date at its end.
   using deadline = new Deadline(Math.min(timeout, KEY_LIFETIME))
-  res.once('close', () => deadline.giveUp(CLIENT_GONE))
+  call.deadline = deadline
   const caller = await authenticator.find(token, deadline)
   if (!caller) throw problem('invalidKey')
   record.keyId = String(caller.keyId)
