@@ -64,12 +64,6 @@ export interface LoanPlan {
   readonly isLoan: true
 }
 
-/** What the queue reads of a plan of any kind. */
-export type AnyPlan = Pick<Plan<never, unknown>, 'maxSize' | 'isEarly' | 'isOfOne'> & {
-  readonly use: Use
-  readonly isLoan?: boolean
-}
-
 /** Some of several works failed, so that the transaction was rolled back with the effects of all. */
 export class PartialError extends Error {
   /** The errors of the works, by their places. */

@@ -1,10 +1,9 @@
 /** What all calls of the stand-in share: transactions and Idempotency-Keys in memory. */
 import { parse, stringify } from 'devalue'
-import type { Deadline } from '../../db/deadline.ts'
 import { problem } from '../../src/errors/problem.ts'
-import type { Idempotency, Make } from '../../src/idempotency/store.ts'
 import type { NewPet } from '../../src/petstore/pets/schema.ts'
-import type { Shared, Stores } from '../../src/procedure/call.ts'
+import type { Call, KeyedWrites, Shared, Stores, Work } from '../../src/procedure/call.ts'
+import { checked } from '../../src/procedure/write.ts'
 import { storesInMemory, type Undo } from './memory-stores.ts'
 
 /** Returns what all calls of the stand-in share, with these pets in memory. */
@@ -19,20 +18,16 @@ export function sharedInMemory(initial: NewPet[]): Shared {
       throw error
     }
   }
-  return { stores: createStores(), transact, idempotency: idempotencyInMemory(transact) }
+  return { stores: createStores(), transact, keyedWrites: keyedWritesInMemory(transact) }
 }
 
-/** Returns the record of Idempotency-Keys, whose works run in these transactions. It keeps every key. */
-export function idempotencyInMemory(transact: Shared['transact']): Idempotency<Stores> {
+/** Mutations with an Idempotency-Key, whose works run in these transactions. It keeps every key. */
+function keyedWritesInMemory(transact: Shared['transact']): KeyedWrites {
   const known = new Map<string, { request: string; answer?: string }>()
   return {
-    async once<Output>(
-      { holder, key, operation, input }: Parameters<Idempotency<Stores>['once']>[0],
-      deadline: Deadline,
-      make: Make<Stores, Output>,
-    ) {
-      const name = `${holder} ${key}`
-      const request = stringify([operation, input])
+    async run<Output>(call: Call, key: string, work: Work<Output>) {
+      const name = `${call.caller.holder} ${key}`
+      const request = stringify([call.operation.name, call.input])
       const before = known.get(name)
       if (before) {
         if (before.answer === undefined) throw problem('keyRunning')
@@ -41,7 +36,8 @@ export function idempotencyInMemory(transact: Shared['transact']): Idempotency<S
       }
       known.set(name, { request })
       try {
-        const output = await transact((stores) => make(stores, deadline), deadline)
+        const inside = (stores: Stores) => checked(call.inside(stores, call.deadline), work)
+        const output = await transact(inside, call.deadline)
         // As a text: a store that changes its object in place must not change the answer, too.
         known.set(name, { request, answer: stringify(output) })
         return output

@@ -1,131 +1,41 @@
-/** The store of Idempotency-Keys, with which a request takes effect only once. */
+/** The store of Idempotency-Keys: their table and its statements. */
 import { hash as hashOf } from 'node:crypto'
-import { parse, stringify } from 'devalue'
 import type { Kysely, Selectable } from 'kysely'
-import type { Logger } from 'pino'
 import type { Database } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
-import { ConflictError, DuplicateError, LockedError } from '../../db/errors.ts'
+import { DuplicateError, LockedError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
 import { inserts } from '../../db/plans/inserts.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
-import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { IdempotencyKeysTable, Tables } from '../../db/tables.ts'
-import { inTransaction, shareTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
-import { startCleanup } from './cleanup.ts'
-
-/** Returns the output, with the stores of a transaction. */
-export type Make<Stores, Output> = (stores: Stores, deadline: Deadline) => Promise<Output>
-
-export type Idempotency<Stores> = Pick<ReturnType<typeof createIdempotency<Stores>>, 'once'>
-
-/**
- * Returns the store of the keys of a database, which are valid for `lifetime` milliseconds.
- * `createStores` returns the stores of a transaction.
- */
-export function createIdempotency<Stores>(
-  db: Database,
-  createStores: (db: Database) => Stores,
-  lifetime: number,
-  log: Logger,
-) {
-  const running = new Set<string>()
-  const stopCleanup = startCleanup(db, lifetime, log)
-
-  /** Stores the key after the work, which saves a statement. */
-  async function runShared<Output>(row: NewRow, deadline: Deadline, make: Make<Stores, Output>) {
-    const work = async (transaction: Database, ofAll: Deadline) => {
-      const output = await make(createStores(transaction), ofAll)
-      await storeKey(transaction, row, stringify(output), ofAll)
-      return output
-    }
-    return await shareTransaction(db, work, deadline)
-  }
-
-  /** Stores the key before the work, so that no work begins while another instance uses the key. */
-  function runAlone<Output>(
-    row: NewRow,
-    deadline: Deadline,
-    make: Make<Stores, Output>,
-    expiredId: bigint | undefined,
-  ) {
-    const work = async (transaction: Database) => {
-      if (expiredId !== undefined) {
-        const remove = transaction.deleteFrom('idempotency_keys').where('id', '=', expiredId)
-        await execute(transaction, remove, deadline)
-      }
-      const id = await storeKey(transaction, row, '', deadline)
-      const output = await make(createStores(transaction), deadline)
-      const update = transaction.updateTable('idempotency_keys').set({ answer: stringify(output) })
-      await execute(transaction, update.where('id', '=', id), deadline)
-      return output
-    }
-    return inTransaction(db, work, deadline)
-  }
-
-  return {
-    /**
-     * Runs `make` in a transaction that also stores the key of the request, for this holder of an API key
-     * alone, and the output. If the key was used before, returns the output of that request; throws CONFLICT
-     * while that request is running, and UNPROCESSABLE_CONTENT if that was another request. The fields of the
-     * parsed input are in the order of the schema. With `oneStatement`, concurrent calls share a transaction.
-     * Makes up to three attempts, and up to six in conflicts with other transactions, which are safe
-     * because of the key. Throws the errors of `make`, and DatabaseUnavailableError.
-     */
-    async once<Output>(
-      request: { holder: bigint; key: string; operation: string; input: unknown },
-      deadline: Deadline,
-      make: Make<Stores, Output>,
-      { oneStatement = false }: { oneStatement?: boolean } = {},
-    ): Promise<Output> {
-      const row = {
-        api_key_id: request.holder,
-        key_hash: hashOf('sha256', request.key),
-        operation: request.operation,
-        fingerprint: fingerprintOf(request.input),
-      }
-      const name = nameOf(row)
-      if (running.has(name)) throw problem('keyRunning')
-      running.add(name)
-      let mayShare = oneStatement
-      // After an attempt whose commit was not answered, and after one that found the key taken, the row
-      // tells what has happened.
-      const attempt = async (): Promise<Output> => {
-        const known = await findKey(db, row, deadline)
-        if (known && known.now - known.created_at < lifetime) {
-          const isSame = known.operation === row.operation && known.fingerprint === row.fingerprint
-          if (!isSame) throw problem('keyUsed')
-          return parse(known.answer) as Output // an output of the same operation
-        }
-        if (known || !mayShare) return await runAlone(row, deadline, make, known?.id)
-        mayShare = false
-        return await runShared(row, deadline, make)
-      }
-      const repeatable = () =>
-        attempt().catch((error) => {
-          throw error instanceof KeyTakenError ? new ConflictError(error, true) : error
-        })
-      try {
-        return await retry(repeatable, { repeatable: true, deadline })
-      } finally {
-        running.delete(name)
-      }
-    },
-    /** Stops the regular removal of keys that are older than the lifetime. */
-    stop: stopCleanup,
-  }
-}
 
 /** Another request has stored the key. The works beside this one have no part in that. */
-class KeyTakenError extends Error {}
+export class KeyTakenError extends Error {}
 
-type NewRow = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
-type Key = Pick<NewRow, 'api_key_id' | 'key_hash'>
+/** A key, and the request that it is of. */
+export type NewKey = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
 
-function nameOf({ api_key_id, key_hash }: Key): string {
+/** A key that a request has stored, with the age in milliseconds. */
+export type StoredKey = Selectable<IdempotencyKeysTable> & { age: bigint }
+
+type Key = Pick<NewKey, 'api_key_id' | 'key_hash'>
+
+/**
+ * Returns the key of a request by this holder of an API key. The fields of the parsed input are in the order of
+ * the schema. Throws TypeError for an input that has no JSON.
+ */
+export const keyOf = (holder: bigint, key: string, operation: string, input: unknown): NewKey => ({
+  api_key_id: holder,
+  key_hash: hashOf('sha256', key),
+  operation,
+  fingerprint: fingerprintOf(input),
+})
+
+/** Returns the name of a key, of which there is one. */
+export function nameOf({ api_key_id, key_hash }: Key): string {
   return `${api_key_id} ${key_hash}`
 }
 
@@ -133,7 +43,11 @@ function nameOf({ api_key_id, key_hash }: Key): string {
  * Returns the row of a key, if there is one. Throws CONFLICT if another instance is about to store it, which has
  * no answer yet: an insert would wait for that one, and all that share its transaction with it.
  */
-async function findKey(db: Database, key: Key, deadline: Deadline): Promise<KeyRow | undefined> {
+export async function find(
+  db: Database,
+  key: Key,
+  deadline: Deadline,
+): Promise<StoredKey | undefined> {
   try {
     return await db.lanes.call(keyWithoutWait, key, deadline)
   } catch (error) {
@@ -164,12 +78,10 @@ async function isTableLocked(db: Database, deadline: Deadline): Promise<boolean>
   }
 }
 
-type KeyRow = Selectable<IdempotencyKeysTable> & { now: bigint }
-
-const visibleKey = lookUp<Key, KeyRow>({ select: selectKeys, nameOf })
+const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, nameOf })
 
 const keyWithoutWait = {
-  ...lookUp<Key, KeyRow>({
+  ...lookUp<Key, StoredKey>({
     select: (db, values) => engineOf(db).withoutWait(selectKeys(db, values)),
     nameOf,
   }),
@@ -186,11 +98,11 @@ function selectKeys(db: Kysely<Tables>, values: Value<Key>[]) {
   return db
     .selectFrom(engineOf(db).forceIndex('idempotency_keys', 'idempotency_keys_key'))
     .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer', 'created_at'])
-    .select(now(db).as('now'))
+    .select((eb) => eb(now(db), '-', eb.ref('created_at')).as('age'))
     .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
 }
 
-const newKey = inserts('idempotency_keys', (value: Value<NewRow & { answer: string }>, db) => ({
+const newKey = inserts('idempotency_keys', (value: Value<NewKey & { answer: string }>, db) => ({
   api_key_id: value((row) => row.api_key_id),
   key_hash: value((row) => row.key_hash),
   operation: value((row) => row.operation),
@@ -203,18 +115,38 @@ const newKey = inserts('idempotency_keys', (value: Value<NewRow & { answer: stri
  * Stores the key, and returns the id of its row. If another request has stored the key, which alone is
  * unique here, throws KeyTakenError; if that one is running, CONFLICT.
  */
-async function storeKey(
+export async function insert(
   transaction: Database,
-  row: NewRow,
+  key: NewKey,
   answer: string,
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.lanes.call(newKey, { ...row, answer }, deadline)
+    return await transaction.lanes.call(newKey, { ...key, answer }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new KeyTakenError(error.message) : error
   }
+}
+
+/** Sets the answer of a key that was inserted without one. */
+export async function setAnswer(
+  transaction: Database,
+  id: bigint,
+  answer: string,
+  deadline: Deadline,
+): Promise<void> {
+  const update = transaction.updateTable('idempotency_keys').set({ answer }).where('id', '=', id)
+  await execute(transaction, update, deadline)
+}
+
+/** Removes a key. */
+export async function remove(transaction: Database, id: bigint, deadline: Deadline): Promise<void> {
+  await execute(
+    transaction,
+    transaction.deleteFrom('idempotency_keys').where('id', '=', id),
+    deadline,
+  )
 }
 
 /** Returns the SHA-256 of an input. The names of its fields are included, to distinguish omitted ones. */

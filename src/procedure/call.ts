@@ -2,7 +2,6 @@
 import type { z } from 'zod'
 import type { Deadline } from '../../db/deadline.ts'
 import { problem, problemOfInput } from '../errors/problem.ts'
-import type { Idempotency } from '../idempotency/store.ts'
 import type { Caller } from '../keys/key.ts'
 import type { RestMeta } from './meta.ts'
 import type { Page } from './paging.ts'
@@ -20,7 +19,22 @@ export interface Shared {
    * `work`, and DatabaseUnavailableError.
    */
   transact<Result>(work: (stores: Stores) => Promise<Result>, deadline: Deadline): Promise<Result>
-  idempotency: Idempotency<Stores>
+  keyedWrites: KeyedWrites
+}
+
+/** What a mutation does, by the call that it receives: with the stores of the transaction. */
+export type Work<Output> = (call: Call) => Promise<Output>
+
+/** Mutations with an Idempotency-Key. */
+export interface KeyedWrites {
+  /**
+   * Runs `work` in a transaction that also stores the key of the call, for this holder of an API key alone, and
+   * the checked output. If the key was used before, returns the output of that call; throws CONFLICT while that
+   * call is running, and UNPROCESSABLE_CONTENT if it was another one. With `oneStatement`, concurrent calls
+   * share a transaction. Makes up to three attempts, and up to six in conflicts with other transactions, which
+   * are safe because of the key. Throws the errors of `work`, and DatabaseUnavailableError.
+   */
+  run<Output>(call: Call, key: string, work: Work<Output>, oneStatement: boolean): Promise<Output>
 }
 
 /** What a store needs of a call. */

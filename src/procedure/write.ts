@@ -1,9 +1,6 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
 import { parseIdempotencyKey } from '../idempotency/header.ts'
-import type { Call } from './call.ts'
-
-/** What a mutation does, by the call that it receives: with the stores of the transaction. */
-type Work<Output> = (call: Call) => Promise<Output>
+import type { Call, Work } from './call.ts'
 
 /**
  * Runs `work` in one transaction, and returns its output, checked before the commit. It runs up to three
@@ -39,21 +36,12 @@ export async function write<Output>(call: Call, work: Work<Output>): Promise<Out
 export async function writeIdempotent<Output>(
   call: Call,
   work: Work<Output>,
-  options: { oneStatement?: boolean } = {},
+  { oneStatement = false }: { oneStatement?: boolean } = {},
 ): Promise<Output> {
   begin(call, true)
   const key = parseIdempotencyKey(call.idempotencyHeader)
-  if (key === undefined) {
-    return options.oneStatement ? await checked(call, work) : await inTransaction(call, work)
-  }
-  const { operation, caller, input, deadline, service } = call
-  const request = { holder: caller.holder, key, operation: operation.name, input }
-  return await service.idempotency.once(
-    request,
-    deadline,
-    (stores, ofAll) => checked(call.inside(stores, ofAll), work),
-    options,
-  )
+  if (key !== undefined) return await call.service.keyedWrites.run(call, key, work, oneStatement)
+  return oneStatement ? await checked(call, work) : await inTransaction(call, work)
 }
 
 /** Notes that the call writes. Throws TypeError if that contradicts the description of its operation. */
@@ -75,7 +63,7 @@ const inTransaction = <Output>(call: Call, work: Work<Output>): Promise<Output> 
   )
 
 /** Returns the checked output of the work: inside its transaction, which a wrong output rolls back. */
-async function checked<Output>(call: Call, work: Work<Output>): Promise<Output> {
+export async function checked<Output>(call: Call, work: Work<Output>): Promise<Output> {
   // The output of the schema has its type.
   return call.operation.check(await work(call)) as Output
 }

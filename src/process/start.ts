@@ -10,12 +10,13 @@ import type { Config } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
 import { Telemetry } from '../http/record.ts'
-import { createIdempotency } from '../idempotency/store.ts'
+import { startCleanup } from '../idempotency/cleanup.ts'
 import { createAuthenticator } from '../keys/authenticator.ts'
 import { createFirstKey } from '../keys/store.ts'
 import type { Log } from '../observe/log.ts'
 import { flushSpans } from '../observe/span.ts'
 import type { Stores } from '../procedure/call.ts'
+import { DatabaseKeyedWrites } from '../procedure/keyed-writes.ts'
 import { reporter, type Service } from '../surface/pipeline.ts'
 import { type Api, createApp } from './app.ts'
 import { createReadiness } from './readiness.ts'
@@ -56,14 +57,14 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
           async () => app.server.listening && (await readiness.isReady()),
         )
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
-  const idempotency = createIdempotency(db, createStores, config.idempotencyLifetime, log)
+  const stopCleanup = startCleanup(db, config.idempotencyLifetime, log)
   const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {
       const attempt = () => inTransaction(db, (inside) => work(createStores(inside)), deadline)
       return retry(attempt, { repeatable: false, deadline })
     },
-    idempotency,
+    keyedWrites: new DatabaseKeyedWrites(db, createStores, config.idempotencyLifetime),
     authenticator,
     rateLimit: config.rateLimit ? createRateLimit(config.rateLimit, config.trustProxy) : undefined,
     timeout: config.databaseTimeout,
@@ -89,7 +90,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
       await wait(config.shutdownDelay)
       // Requests that are still arriving then get 408, so that the rest of the stop has its time.
       await app.stop((config.shutdownTimeout - config.shutdownDelay) / 2)
-      idempotency.stop()
+      stopCleanup()
       await authenticator.stop() // records the last uses of keys, so it needs the database
       await db.destroy()
       await flushSpans()

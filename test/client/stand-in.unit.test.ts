@@ -5,6 +5,7 @@ import { sharedInMemory } from '../../client/src/memory.ts'
 import { petstoreHandlers } from '../../client/src/testing.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
+import { onceOf } from '../support/keyed.ts'
 
 const url = 'https://pets.example/trpc'
 
@@ -77,7 +78,7 @@ test('of twelve API keys, none shares an idempotency key with another', async ()
 })
 
 test('a creation that fails leaves its idempotency key free', async () => {
-  const { once } = sharedInMemory([]).idempotency
+  const once = onceOf(sharedInMemory([]).keyedWrites)
   const deadline = new Deadline(Number.POSITIVE_INFINITY)
   const request = { holder: 1n, key: 'one', operation: 'createOwner', input: {} }
   const taken = new Error('There is an owner with this name already')
@@ -101,11 +102,13 @@ test('two steps of a mutation take effect both or not at all, with an idempotenc
     if (fails) throw new Error('The second fails')
     await pets.create({ deadline }, { ...rex, name: 'Eve' })
   }
+  const once = onceOf(shared.keyedWrites)
+  const work = (call: { stores: typeof shared.stores }) => twice(call.stores)
   await expect(shared.transact(twice, deadline)).rejects.toThrow('The second fails')
-  await expect(shared.idempotency.once(request, deadline, twice)).rejects.toThrow('The second')
+  await expect(once(request, deadline, work)).rejects.toThrow('The second')
   expect(await names()).toEqual(['Rex'])
   fails = false
-  await shared.idempotency.once(request, deadline, twice)
+  await once(request, deadline, work)
   await shared.transact(twice, deadline)
   expect(await names()).toEqual(['Rex', 'Ada', 'Eve', 'Ada', 'Eve'])
 })

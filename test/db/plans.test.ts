@@ -1,13 +1,11 @@
 /** Frequent statements use a whole index, by `explain`, and a page reads only its own entries of it. */
-import pino from 'pino'
 import { expect, test } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
-import { createIdempotency } from '../../src/idempotency/store.ts'
 import { createKey, findKey, recordUses } from '../../src/keys/store.ts'
 import type { PetStatus } from '../../src/petstore/pets/schema.ts'
 import { petStore } from '../../src/petstore/pets/store.ts'
-import { createStores } from '../../src/petstore/resources.ts'
 import { engine } from '../support/database.ts'
+import { keyedWritesOf, onceOf } from '../support/keyed.ts'
 import { migratedForFile } from '../support/migrated.ts'
 import { storePets } from '../support/pets.ts'
 
@@ -104,11 +102,9 @@ test('keys and idempotency keys', async () => {
     Array.from({ length: 50 }, (_, index) => createKey(db, `${index}`)),
   )
   const hashes = (await sql('select hash from api_keys limit 3')).map(({ hash }) => `${hash}`)
-  const idempotency = createIdempotency(db, createStores, 60_000, pino({ level: 'silent' }))
+  const write = onceOf(keyedWritesOf(db))
   const once = (key: string) =>
-    idempotency.once({ holder: 1n, key, operation: 'x', input: {} }, deadline, async () => ({
-      id: 1n,
-    }))
+    write({ holder: 1n, key, operation: 'x', input: {} }, deadline, async () => ({ id: 1n }))
   for (let serial = 0; serial < 200; serial++) await once(`${serial}`)
   const queries = await sent(/^(select|update)\b.*\b(api|idempotency)_keys\b/is, async () => {
     await Promise.all(hashes.map((hash) => findKey(db, hash, deadline)))
@@ -116,7 +112,6 @@ test('keys and idempotency keys', async () => {
     await recordUses(db, ids, deadline)
     await once('new')
   })
-  idempotency.stop()
   // As the regular removal finds expired keys.
   queries.push('select id from idempotency_keys where created_at < 5 order by created_at limit 100')
   const plans = await Promise.all(queries.map(planOf))

@@ -1,16 +1,15 @@
 /** The store of Idempotency-Keys by its function: equal and different inputs, outputs, calls that fail. */
-import { pino } from 'pino'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { sharedInMemory } from '../../client/src/memory.ts'
 import type { Database } from '../../db/database.ts'
 import { Deadline } from '../../db/deadline.ts'
-import { createIdempotency, type Make } from '../../src/idempotency/store.ts'
 import { createKey, listKeys } from '../../src/keys/store.ts'
+import type { Call, Work } from '../../src/procedure/call.ts'
+import { keyedWritesOf, onceOf } from '../support/keyed.ts'
 import { migratedForFile } from '../support/migrated.ts'
 
 const { db } = await migratedForFile()
-const { once, stop } = createIdempotency(db, (inside) => inside, 60_000, pino({ enabled: false }))
-afterAll(stop)
+const once = onceOf(keyedWritesOf(db))
 
 const forever = () => new Deadline(Number.POSITIVE_INFINITY)
 let serial = 0
@@ -47,7 +46,7 @@ test.for<[what: string, one: object, other: object]>([
 })
 
 /** The second is that of the client's stand-in. */
-const stores = Object.entries({ database: once, memory: sharedInMemory([]).idempotency.once })
+const stores = Object.entries({ database: once, memory: onceOf(sharedInMemory([]).keyedWrites) })
 
 test.each(stores)(
   'another operation is another request; another holder has its own keys, in %s',
@@ -125,10 +124,9 @@ test.each(stores)(
 )
 
 test('a call that fails without a statement does not affect one that shares its transaction', async () => {
-  const call = (make: Make<Database, string>) =>
-    once(newRequest(), forever(), make, { oneStatement: true })
-  const create = async (transaction: Database) => {
-    await createKey(transaction, 'shared')
+  const call = (work: Work<string>) => once(newRequest(), forever(), work, { oneStatement: true })
+  const create = async ({ stores }: Call) => {
+    await createKey(stores as unknown as Database, 'shared')
     return 'made'
   }
   const [failed, made] = await Promise.allSettled([
