@@ -4,7 +4,7 @@ import type { Call } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import { decodeInput } from './input.ts'
 
-/** Runs the operation of a call. Returns its output; of a page the items, whose last one has the next cursor. */
+/** Runs the operation of a call. Returns its output; of a page the items, because clients know the next cursor by the last one. */
 export async function runOperation(call: Call, input: unknown): Promise<unknown> {
   const { operation } = call
   const output = await operation.run(call, input)

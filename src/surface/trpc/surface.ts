@@ -11,9 +11,8 @@ import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
 import { type Call, Operation } from '../../procedure/call.ts'
-import type { Page } from '../../procedure/paging.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
-import { routerOf } from './functions.ts'
+import { routerOf, runOperation } from './functions.ts'
 import { decodeInput } from './input.ts'
 
 // The body is JSON or JSON lines, by trpc-accept or Accept.
@@ -113,10 +112,7 @@ async function run(
   }
   const accepted = operation.type === 'mutation' ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
-  const input = encoded === undefined ? encoded : decodeInput(encoded)
-  const output = await operation.run(call, input)
-  // tRPC's clients know the cursor of the next page by the last item.
-  return operation.isPaged ? (output as Page).items : output
+  return await runOperation(call, encoded === undefined ? encoded : decodeInput(encoded))
 }
 
 /** Runs one call of a batch. Never throws. */
@@ -168,9 +164,10 @@ function checkBatch(operations: Operation[], idempotencyKey: unknown): void {
 function inputsOf(text: unknown, method: string, isBatch: boolean): Record<number, unknown> {
   // The input of a query is optional. A mutation without a body is malformed.
   if (text === undefined && method === 'GET') return {}
+  if (typeof text !== 'string') throw problem('malformed')
   let inputs: Record<number, unknown>
   try {
-    inputs = JSON.parse(text as string) // JSON.parse throws for a value that is no string, too
+    inputs = JSON.parse(text)
   } catch (cause) {
     throw problem('malformed', cause)
   }
