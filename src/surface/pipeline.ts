@@ -182,6 +182,7 @@ async function lookUpCaller(
 ): Promise<Caller> {
   const { service, res, record } = call
   const { authenticator, timeout } = service
+  record.keyId = undefined
   record.keyPrefix = visiblePrefix(token ?? '')
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
   const isCounted = !token || !authenticator.remembers(token)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { pass } from '../support/clock.ts'
+import { until } from '../support/instance.ts'
 import { countPets } from '../support/pets.ts'
 import { requestText } from '../support/raw.ts'
 import { keys, serviceForFile } from '../support/service.ts'
@@ -27,7 +28,14 @@ test.for([
     if (isRevoked) await keys.revoke(service.databaseUrl, id)
     pass(time)
     socket.write(body.slice(5))
-    expect(String((await once(socket, 'data'))[0])).toContain(`HTTP/1.1 ${status} `)
+    const answer = String((await once(socket, 'data'))[0])
+    expect(answer).toContain(`HTTP/1.1 ${status} `)
+    const [, requestId = ''] = /X-Request-Id: (\S+)/.exec(answer) ?? []
     expect(await countPets(service.sql)).toBe(before + (status === 201 ? 1 : 0))
+    const line = () => service.logged.find((one) => one.includes(requestId))
+    await until('the request is logged', () => line() !== undefined)
+    const { keyId, keyPrefix, address } = JSON.parse(line() ?? '')
+    const invalid = { keyPrefix: key.slice(0, 15), address: '127.0.0.1' }
+    expect({ keyId, keyPrefix, address }).toEqual(status === 401 ? invalid : { keyId: `${id}` })
   },
 )
