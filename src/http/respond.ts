@@ -26,7 +26,9 @@ export function answer(
   // Node copies ASCII faster than it encodes UTF-8.
   res.end(body, length === body.length ? 'latin1' : 'utf8')
   const { socket } = res
-  if (socket && socket.writableLength > 0) hold(socket, socket.writableLength)
+  if (!socket || socket.writableLength === 0) return
+  hold(socket, socket.writableLength)
+  res.once('close', () => hold(socket, 0))
 }
 
 /** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */

@@ -112,7 +112,6 @@ export function createHttpServer(
   function onOver(this: ServerResponse) {
     const { req } = this
     telemetry.end(this)
-    hold(req.socket, 0)
     const connection = connections.get(req.socket)
     if (!connection) return
     connection.current = undefined
