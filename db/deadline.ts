@@ -11,6 +11,7 @@ export interface Waiter {
  * Infinity means no timeout.
  */
 export class Deadline implements Waiter {
+  readonly #timeout: number
   #timer: NodeJS.Timeout | undefined
   #waiters: Set<Waiter> | undefined
   #isOver = false
@@ -18,9 +19,10 @@ export class Deadline implements Waiter {
   reason: Error | undefined
 
   constructor(timeout: number) {
+    this.#timeout = timeout
     if (timeout === Number.POSITIVE_INFINITY) return
     // A call that waits has an open connection, so its timer need not keep the process alive.
-    this.#timer = setTimeout(onTimeout, timeout, this, timeout).unref()
+    this.#timer = setTimeout(onTimeout, timeout, this).unref()
   }
 
   /** Gives up the call for this reason, unless it is over. */
@@ -30,6 +32,11 @@ export class Deadline implements Waiter {
     const waiters = this.#waiters
     this.clear()
     for (const waiter of waiters ?? []) waiter.giveUp(reason)
+  }
+
+  /** Gives up the call because its time has passed. */
+  expire(): void {
+    this.giveUp(new DatabaseTimeoutError(this.#timeout))
   }
 
   /** Gives up the waiter when the call is given up, at once if that has happened. */
@@ -67,10 +74,9 @@ export class Deadline implements Waiter {
 }
 
 // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
-const onTimeout = (deadline: Deadline, timeout: number) => setImmediate(expire, deadline, timeout)
+const onTimeout = (deadline: Deadline) => setImmediate(expire, deadline)
 
-const expire = (deadline: Deadline, timeout: number) =>
-  deadline.giveUp(new DatabaseTimeoutError(timeout))
+const expire = (deadline: Deadline) => deadline.expire()
 
 /** The deadline of several calls: it ends with the last of theirs. */
 class JointDeadline extends Deadline {

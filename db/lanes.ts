@@ -70,8 +70,8 @@ export class Lanes {
   #ahead = 0
   /** The lines of plans, by the kinds of their inputs. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
-  /** The lines with waiting calls, in the order in which they began to wait. */
-  readonly #waiting = new Set<Line>()
+  /** The lines with waiting calls, in the order in which they began to wait; and some whose calls were given up. */
+  readonly #waiting: Line[] = []
   #ended: unknown
   #onUnused: (() => void) | undefined
 
@@ -186,9 +186,12 @@ export class Lanes {
     }
     const { used, waiting } = this.#usage
     const isFirst = used === 0 && waiting === 0 && line.lastCount <= 1 && !line.hasBegun
+    if (line.count === 0) {
+      this.#forget(line) // its calls had been given up
+      this.#waiting.push(line)
+    }
     line.add(call)
     call.deadline.add(call)
-    this.#waiting.add(line)
     // Otherwise `decide` finds the line: after its turn, or as a statement ends (`#run`).
     if (line.isDue) this.decide()
     else if (line.isHeld) this.#letGoLater(line)
@@ -249,17 +252,15 @@ export class Lanes {
   #firstToBegin(): Line | undefined {
     let first: Line | undefined
     for (const line of this.#waiting) {
-      if (line.count === 0)
-        this.#waiting.delete(line) // its calls were given up
-      else if (!this.#mayBegin(line)) continue
-      else if (line.plan.use === 'ahead') return line
-      else first ??= line
+      if (!this.#mayBegin(line)) continue
+      if (line.plan.use === 'ahead') return line
+      first ??= line
     }
     return first
   }
 
   #mayBegin(line: Line): boolean {
-    if (!line.isDue) return false
+    if (!line.isDue || line.count === 0) return false
     const { use } = line.plan
     if (use === 'ahead') return this.#ahead === 0
     if (this.#usage.used >= this.#size) return false
@@ -282,11 +283,16 @@ export class Lanes {
   #begin(line: Line, session: Session): void {
     const calls = line.takeNext()
     // The rest waits behind the lines that came meanwhile.
-    this.#waiting.delete(line)
-    if (line.count > 0) this.#waiting.add(line)
+    this.#forget(line)
+    if (line.count > 0) this.#waiting.push(line)
     this.#use(line.plan.use)
     if (line.isLoan) calls[0]?.resolve(session)
     else void this.#run(line, session, calls)
+  }
+
+  #forget(line: Line): void {
+    const index = this.#waiting.indexOf(line)
+    if (index >= 0) this.#waiting.splice(index, 1)
   }
 
   #use(use: Use): void {
@@ -348,7 +354,6 @@ export class Lanes {
 
   #rejectAll(line: Line, error: unknown): void {
     while (line.count > 0) for (const call of withOthers(line.takeNext())) call.reject(error)
-    this.#waiting.delete(line)
   }
 }
 

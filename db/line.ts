@@ -31,19 +31,19 @@ export class QueuedCall implements Waiter {
   readonly promise: Promise<unknown>
   readonly resolve: (output: unknown) => void
   readonly reject: (error: unknown) => void
-  /** What the waiting calls have in common that are one input: the name of a plan, or the call itself. */
-  key: unknown
+  /** What the waiting calls have in common that are one input; undefined for a call that is one by itself. */
+  name: bigint | string | undefined
   /** The line in which it waits. */
   line: Line | undefined
-  /** The first call of its key, whose input is that of all. */
+  /** The first call of its name, whose input is that of all. */
   first: QueuedCall = this
   /** Of the first call: the later ones, which have its output, and the number of all that wait. */
   others: QueuedCall[] | undefined
   waiting = 0
 
-  constructor(input: unknown, name: bigint | string | undefined, deadline: Deadline) {
+  constructor(input: unknown, name: QueuedCall['name'], deadline: Deadline) {
     this.input = input
-    this.key = name ?? this
+    this.name = name
     this.deadline = deadline
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     this.promise = promise
@@ -57,15 +57,15 @@ export class QueuedCall implements Waiter {
     this.reject(reason)
   }
 
-  /** Resolves the call, and the others of its key. */
+  /** Resolves the call, and the others of its name. */
   answer(output: unknown): void {
     this.resolve(output)
-    for (const other of this.others ?? []) other.resolve(output)
+    if (this.others) for (const other of this.others) other.resolve(output)
   }
 
   /** Makes the call one that may wait again, with an input of its own. */
   separate(): void {
-    this.key = this
+    this.name = undefined
     this.first = this
     this.others = undefined
   }
@@ -81,10 +81,16 @@ export class Line {
   readonly #usage: Usage
   readonly #maxSize: number
   readonly #maxLanes: number
-  /** The first calls of each key, in the order of their arrival. */
-  readonly #inputs = new Map<unknown, QueuedCall>()
-  /** The number of calls that wait. */
+  /** The first call of each input, in the order of their arrival. Some have been given up. */
+  #calls: QueuedCall[] = []
+  /**
+   * Those of several calls that wait, by their names. A new map for each statement: V8 links the tables of a map
+   * that is emptied and filled again, so the garbage collector would keep the calls of the old ones.
+   */
+  #named: Map<QueuedCall['name'], QueuedCall> | undefined
+  /** The number of calls that wait, and of their inputs. */
   count = 0
+  #inputs = 0
   /**
    * The number of statements that hold the waiting calls back, and how often they were let go: a statement of an
    * earlier round holds nothing back.
@@ -147,48 +153,83 @@ export class Line {
 
   /** Whether the statements that run hold the waiting calls back. */
   get isHeld(): boolean {
-    return this.#holding >= this.#maxLanes && this.#inputs.size < this.#maxSize
+    return this.#holding >= this.#maxLanes && this.#inputs < this.#maxSize
   }
 
   /** The number of lanes that the waiting calls could have. */
   get wanted(): number {
-    const lanes = Math.ceil(this.#inputs.size / this.#maxSize)
+    const lanes = Math.ceil(this.#inputs / this.#maxSize)
     return Math.min(lanes, Math.max(1, this.#maxLanes - this.#holding))
   }
 
   add(call: QueuedCall): void {
-    const first = this.#inputs.get(call.key)
-    if (!first) this.#inputs.set(call.key, call)
-    else if (first.others) first.others.push(call)
+    const { name } = call
+    const first = name === undefined ? undefined : this.#firstOf(name)
+    if (!first) {
+      this.#calls.push(call)
+      this.#named?.set(name, call)
+    } else if (first.others) first.others.push(call)
     else first.others = [call]
     call.line = this
     call.first = first ?? call
-    call.first.waiting++
+    if (call.first.waiting++ === 0) this.#inputs++
     this.count++
     this.#usage.waiting++
   }
 
   /** Removes a call from those that wait. */
   remove(call: QueuedCall): void {
-    call.line = undefined
-    this.count--
-    this.#usage.waiting--
+    this.#leave(call)
     const { first } = call
-    if (--first.waiting === 0) this.#inputs.delete(first.key)
+    if (first.waiting > 0) return
+    this.#inputs--
+    this.#named?.delete(first.name)
   }
 
-  /** Removes the calls of the next statement, and returns the first one of each key. */
+  /** Removes the calls of the next statement, and returns the first one of each input. */
   takeNext(): QueuedCall[] {
-    const next: QueuedCall[] = []
-    for (const first of this.#inputs.values()) {
-      if (next.length === this.#maxSize) break
-      next.push(first)
-      if (first.line) this.remove(first)
-      for (const other of first.others ?? []) if (other.line) this.remove(other)
+    const next = this.#nextCalls()
+    for (const first of next) {
+      if (first.line) this.#leave(first)
+      if (first.others) for (const other of first.others) if (other.line) this.#leave(other)
     }
-    if (this.count === 0) this.isDue = this.isLoan
+    this.#inputs -= next.length
+    if (this.count === 0) {
+      this.#calls = []
+      this.#named = undefined
+      this.isDue = this.isLoan
+    } else if (this.#named) for (const { name } of next) this.#named.delete(name)
     clearTimeout(this.timer)
     this.timer = undefined
+    return next
+  }
+
+  #leave(call: QueuedCall): void {
+    call.line = undefined
+    call.first.waiting--
+    this.count--
+    this.#usage.waiting--
+  }
+
+  /** Returns the call with this name whose input is that of all, if there is one. */
+  #firstOf(name: QueuedCall['name']): QueuedCall | undefined {
+    if (this.count === 0) return undefined
+    this.#named ??= new Map(
+      this.#calls.filter(({ waiting }) => waiting > 0).map((call) => [call.name, call]),
+    )
+    return this.#named.get(name)
+  }
+
+  #nextCalls(): QueuedCall[] {
+    const all = this.#calls
+    if (this.#inputs === all.length && this.#inputs <= this.#maxSize) return all
+    const next: QueuedCall[] = []
+    let index = 0
+    for (; index < all.length && next.length < this.#maxSize; index++) {
+      const call = all[index] as QueuedCall // the index is within the list
+      if (call.waiting > 0) next.push(call)
+    }
+    all.splice(0, index)
     return next
   }
 
@@ -225,7 +266,7 @@ export class Line {
   }
 }
 
-/** Returns the calls, and with each the others of its key. */
+/** Returns the calls, and with each the others of its name. */
 export const withOthers = (calls: QueuedCall[]): QueuedCall[] =>
   calls.some(({ others }) => others)
     ? calls.flatMap((call) => [call, ...(call.others ?? [])])
