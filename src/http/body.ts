@@ -37,7 +37,8 @@ export async function readBody(
   }
 }
 
-function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
+/** Returns the bytes of the body. Throws PAYLOAD_TOO_LARGE, and CLIENT_CLOSED_REQUEST. */
+export function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let length = 0
@@ -45,6 +46,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       length += chunk.length
       if (length > MAX_BODY) {
         chunks = []
+        hold(req.socket, 0)
         return reject(problem('bodyTooLarge'))
       }
       if (chunks.push(chunk) > MAX_CHUNKS) chunks = [Buffer.concat(chunks)]
@@ -54,7 +56,10 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       hold(req.socket, 0)
       resolve(Buffer.concat(chunks))
     }
-    const onClose = () => reject(CLIENT_GONE)
+    const onClose = () => {
+      hold(req.socket, 0)
+      reject(CLIENT_GONE)
+    }
     if (req.destroyed || res.destroyed) return onClose()
     req.on('data', onData).on('end', onEnd).on('error', onClose)
     // A request that the server rejects in the middle of its body emits no other event.

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Deadline } from '../../db/deadline.ts'
 import { BrokenDatabaseError, OverloadedError } from '../../db/errors.ts'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
-import { readBody } from '../http/body.ts'
+import { readBody, readBytes } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
@@ -78,13 +78,8 @@ export class RequestCall extends Call {
     super(service)
     this.res = res
     this.record = recordOf(res)
-    res.on('close', () => this.end())
-  }
-
-  /** Ends what the call waits for: its answer was sent, or the client has closed the connection. */
-  end(): void {
-    if (this.res.writableFinished) this.deadline?.clear()
-    else this.deadline?.giveUp(CLIENT_GONE)
+    // If the call still waits for something then, the client has left, or what it sent was refused meanwhile.
+    res.on('close', () => this.deadline?.giveUp(CLIENT_GONE))
   }
 }
 
@@ -125,14 +120,17 @@ async function answerCall(call: RequestCall, surface: Surface, match: Match): Pr
     call.caller = await callerOf(call, service.rateLimit, calls)
     if (call.caller.readOnly && operation.type === 'mutation') throw problem('readOnlyKey')
     const body = readsBody ? await readBody(req, res) : undefined
+    // What a client has sent badly has no effect.
+    if (!readsBody && !req.complete && operation.type === 'mutation') await readBytes(req, res)
     // A body may arrive slowly. The key is looked up again, so that it was valid within the last ten
     // seconds. The calls are counted already.
     if (!hasArrived) call.caller = await callerOf(call, undefined, calls)
-    if (res.destroyed) throw CLIENT_GONE
+    if (res.destroyed || res.headersSent) throw CLIENT_GONE
     call.deadline = new Deadline(service.timeout)
     // Node joins several such headers with ", ", and the result is not a valid key.
     call.idempotencyHeader = req.headers['idempotency-key'] as string | undefined
     const reply = await surface.reply(call, match, body)
+    call.deadline.clear()
     record.calls = reply.calls
     for (const { error } of reply.calls ?? []) if (error) service.report(error, record)
     answer(res, reply.status, reply.headers, reply.body)
@@ -182,8 +180,8 @@ async function lookUpCaller(
 ): Promise<Caller> {
   const { service, res, record } = call
   const { authenticator, timeout } = service
-  record.keyId = undefined
-  record.keyPrefix = visiblePrefix(token ?? '')
+  const prefix = visiblePrefix(token ?? '')
+  if (record.keyId === undefined) record.keyPrefix = prefix
   // A key that was valid a moment ago is not rejected because of other callers at its IP address.
   const isCounted = !token || !authenticator.remembers(token)
   if (isCounted) rateLimit?.countIpAddress(res, calls)
@@ -192,7 +190,10 @@ async function lookUpCaller(
   using deadline = new Deadline(Math.min(timeout, KEY_LIFETIME))
   call.deadline = deadline
   const caller = await authenticator.find(token, deadline)
-  if (!caller) throw problem('invalidKey')
+  if (!caller) {
+    Object.assign(record, { keyId: undefined, keyPrefix: prefix }) // it was valid before a slow body
+    throw problem('invalidKey')
+  }
   record.keyId = String(caller.keyId)
   record.keyPrefix = undefined
   if (isCounted) rateLimit?.refundIpAddress(res, calls)

@@ -78,6 +78,28 @@ test.each<[what: string, pattern: string, line: string, parts?: object]>([
   expect(service.program.stderr).not.toMatch(/"level":"(error|fatal)"/)
 })
 
+test.each([
+  ['pets', reading],
+  ['api_keys', 'select%from `api_keys`%'],
+])(
+  'a request that turns out to be malformed while it waits for %s is 400, and its statement ends',
+  async (table, pattern) => {
+    await locker(`lock tables ${table} write`)
+    const unknown = { key: `petstore_${'s'.repeat(43)}` }
+    const call = await send('GET /v1/pets/1', {
+      headers: ['Transfer-Encoding: chunked'],
+      ...(table === 'api_keys' && unknown),
+    })
+    await untilRunning(pattern, 1)
+    call.write('zz\r\n')
+    expect(String((await once(call, 'data'))[0])).toContain('HTTP/1.1 400 ')
+    await untilRunning(pattern, 0, 2_000) // although the lock is still held
+    await until('the connection is free', async () => (await service.used()) === 0)
+    await locker('unlock tables')
+    expect(service.program.stderr).not.toMatch(/"level":"(error|fatal)"/)
+  },
+)
+
 // By itself a server notices that the client is gone at once in a wait for a lock, or after seconds.
 test('a statement that uses the CPU ends on the server', async () => {
   await service.rest('POST', '/pets', { body: rex })

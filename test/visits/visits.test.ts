@@ -1,6 +1,9 @@
 /** The example of a resource: what a stranger copies works, on both surfaces and both engines. */
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import { meanwhile } from '../support/meanwhile.ts'
+import { abortable } from '../support/raw.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 import { visitResources, type visitRouter } from './router.ts'
 import { up } from './store.ts'
@@ -50,6 +53,19 @@ test('nothing is found under a parent that does not exist, or that is another on
   expect((await service.rest('POST', `${elsewhere}/close`)).status).toBe(404)
   expect((await service.rest('DELETE', elsewhere)).status).toBe(404)
   expect((await service.rest('GET', path)).body).toMatchObject({ urgent: false, closedAt: null })
+})
+
+test('a removal whose request turns out to be malformed has no effect', async () => {
+  const path = await added()
+  const chunked = { key: service.key, headers: ['Transfer-Encoding: chunked'] }
+  const socket = await abortable(Number(new URL(service.origin).port), `DELETE /v1${path}`, chunked)
+  await setTimeout(300)
+  socket.write('zz\r\n')
+  expect(String((await once(socket, 'data'))[0])).toContain('HTTP/1.1 400 ')
+  expect((await service.rest('GET', path)).status).toBe(200)
+  const whole = await abortable(Number(new URL(service.origin).port), `DELETE /v1${path}`, chunked)
+  whole.write('0\r\n\r\n')
+  expect(String((await once(whole, 'data'))[0])).toContain('HTTP/1.1 204 ')
 })
 
 test('pages are by descending id, with and without the filter', async () => {
