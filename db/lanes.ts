@@ -1,13 +1,27 @@
 /**
  * The queue of a database. A call waits for a lane, which has a session; a lane that becomes free takes along
- * the waiting calls of a line.
+ * the waiting calls of a line. This is its way:
+ *
+ * `call` → `#join` → `#enter` (it waits in a line, until the line is due) → `decide` → `#begin` → `#run` →
+ * `line.run` → `session.execute` → `call.answer`
  *
  * | A call | begins |
  * |---|---|
- * | while the database is idle, the latest statement of its line had one call, and none has begun in this turn | at once, with the calls of the same moment |
+ * | while the database is idle, the latest statement of its line had one call, and no other call of the line has begun in this turn | at once, with the calls of the same moment |
  * | while it may have a lane | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
  * | while its line has two lanes | once one of them is free, or the line has inputs for a whole statement, or 50 ms have passed |
  * | while all lanes are in use | once one is free, in the order in which the lines began to wait |
+ *
+ * So a line has one of these states:
+ *
+ * | State | Its calls | a call comes | the turns have passed | a statement of the line ends | the 50 ms have passed | the last call is given up |
+ * |---|---|---|---|---|---|---|
+ * | `empty` | | `gathering`, `held` | | | | |
+ * | `gathering` | wait for others of the moment or the turn | `gathering` | `due` | `due` | | `gathering` |
+ * | `held` | wait for one of the two lanes of the line | `held`, or `gathering` for a whole statement | | `due` | `due` | `empty` |
+ * | `due` | wait for a lane | `due` | | `due` | | `empty` |
+ *
+ * `decide` alone lets lines that are due begin, or holds them again. A line of loans is due at once.
  *
  * No call joins calls that have begun, so each call sees what was committed before it. A deadline rejects only
  * its own call. A statement is ended once the deadlines of all its calls have passed.
@@ -70,7 +84,7 @@ export class Lanes {
   #ahead = 0
   /** The lines of plans, by the kinds of their inputs. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
-  /** The lines with waiting calls, in the order in which they began to wait; and some whose calls were given up. */
+  /** The lines with waiting calls, in the order in which they began to wait; and some that are empty again. */
   readonly #waiting: Line[] = []
   #ended: unknown
   #onUnused: (() => void) | undefined
@@ -99,9 +113,9 @@ export class Lanes {
     const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
     const name = plan.nameOf?.(input)
     for (let attempt = 0; ; attempt++) {
-      const here = line.isSplit ? line.single : line
+      const queued = new QueuedCall(input, name, deadline)
       try {
-        return plan.output(await this.#join(here, new QueuedCall(input, name, deadline)))
+        return plan.output(await this.#join(line.isSplit ? line.single : line, queued))
       } catch (error) {
         if (this.#root) throw error // the transaction is repeated as a whole
         if (plan.isOfOne?.(error)) throw error // its statement had this input alone
@@ -170,48 +184,48 @@ export class Lanes {
     return line
   }
 
-  /** Lets a call wait in a line, and resolves to its output. */
+  /** Lets a call wait in a line, and resolves to its output. Throws OverloadedError if the line is full. */
   #join(line: Line, call: QueuedCall): Promise<unknown> {
     if (!this.#root) refuseInTransaction()
-    this.#enter(line, call)
+    if (line.isFull) call.reject(OVERLOADED)
+    else this.#enter(line, call)
     return call.promise
   }
 
-  /** Lets a call wait in a line. Rejects it if its deadline is over, the lanes have ended, or the line is full. */
+  /** Lets a call wait in a line. Rejects it if its deadline is over, or the lanes have ended. */
   #enter(line: Line, call: QueuedCall): void {
-    const refusal = call.deadline.reason ?? this.#ended ?? (line.isFull && OVERLOADED)
+    const refusal = call.deadline.reason ?? this.#ended
     if (refusal) {
       call.reject(refusal)
       return
     }
     const { used, waiting } = this.#usage
-    const isFirst = used === 0 && waiting === 0 && line.lastCount <= 1 && !line.hasBegun
-    if (line.count === 0) {
-      this.#forget(line) // its calls had been given up
-      this.#waiting.push(line)
-    }
+    const isAlone = used === 0 && waiting === 0 && line.lastCount <= 1 && !line.wasAlone
+    const { state } = line
     line.add(call)
     call.deadline.add(call)
-    // Otherwise `decide` finds the line: after its turn, or as a statement ends (`#run`).
-    if (line.isDue) this.decide()
-    else if (line.isHeld) this.#letGoLater(line)
-    else if (!line.isScheduled) this.#schedule(line, isFirst)
+    if (state === 'empty') {
+      this.#forget(line) // its calls had been given up
+      this.#waiting.push(line)
+      if (line.isHeld) this.#hold(line)
+      else this.#gather(line, isAlone)
+    } else if (state === 'held' && !line.isHeld) this.#gather(line, false)
+    else if (state === 'due') this.decide()
   }
 
   /** Makes a line due once the calls have come that will come soon. */
-  #schedule(line: Line, isFirst: boolean): void {
-    line.isScheduled = true
+  #gather(line: Line, isAlone: boolean): void {
+    line.state = 'gathering'
+    const isEarly = 'build' in line.plan && line.plan.isEarly && !this.isInProcess
     if (line.isLoan) this.#makeDue(line)
     // The works of a shared transaction run in one turn.
     else if (this.#root) queueMicrotask(() => process.nextTick(this.#makeDue, line))
     // The calls of a batch come in one moment.
-    else if (isFirst) {
+    else if (isAlone) {
       queueMicrotask(() => this.#makeDue(line))
-      line.hasBegun = true
+      line.wasAlone = true
       setImmediate(passTurn, line)
-    } else if ('build' in line.plan && line.plan.isEarly && !this.isInProcess) {
-      setImmediate(this.#makeDue, line)
-    }
+    } else if (isEarly) setImmediate(this.#makeDue, line)
     // The answers of this turn bring the next requests: after one turn, statements would be a tenth more.
     else setImmediate(this.#makeDueInATurn, line)
   }
@@ -219,21 +233,21 @@ export class Lanes {
   readonly #makeDueInATurn = (line: Line): void => void setImmediate(this.#makeDue, line)
 
   readonly #makeDue = (line: Line): void => {
-    line.isScheduled = false
-    if (line.count === 0) return
-    line.isDue = true
-    this.decide()
+    if (line.state !== 'gathering') return
+    line.state = 'due'
+    if (line.count === 0) line.clear()
+    else this.decide()
   }
 
-  /** Lets the calls of a line that is held back go after 50 ms. */
-  #letGoLater(line: Line): void {
+  /** Holds the calls of a line back while its two statements run, for 50 ms at most. */
+  #hold(line: Line): void {
+    line.state = 'held'
     line.timer ??= setTimeout(this.#letGo, MAX_HOLD, line)
   }
 
   readonly #letGo = (line: Line): void => {
-    line.timer = undefined
     line.letGo()
-    this.#makeDue(line)
+    this.decide()
   }
 
   /** Lets the lines begin that are due and may have a lane. Nothing else decides. */
@@ -252,6 +266,7 @@ export class Lanes {
   #firstToBegin(): Line | undefined {
     let first: Line | undefined
     for (const line of this.#waiting) {
+      if (line.state === 'due' && line.isHeld) this.#hold(line)
       if (!this.#mayBegin(line)) continue
       if (line.plan.use === 'ahead') return line
       first ??= line
@@ -259,14 +274,11 @@ export class Lanes {
     return first
   }
 
-  #mayBegin(line: Line): boolean {
-    if (!line.isDue || line.count === 0) return false
-    const { use } = line.plan
+  #mayBegin({ state, isHeld, plan: { use } }: Line): boolean {
+    if (state !== 'due' || isHeld) return false
     if (use === 'ahead') return this.#ahead === 0
     if (this.#usage.used >= this.#size) return false
-    if (!line.isHeld) return use === 'read' || this.#writing < this.#writers
-    this.#letGoLater(line)
-    return false
+    return use === 'read' || this.#writing < this.#writers
   }
 
   /** The number of lanes that the waiting lines could have now. */
@@ -312,8 +324,7 @@ export class Lanes {
   /** Runs the inputs of these calls, and answers the calls. Never throws. */
   async #run(line: Line, session: Session, calls: QueuedCall[]): Promise<void> {
     const all = withOthers(calls)
-    const round = line.began(all.length)
-    if (line.count > 0 && line.isHeld) this.#letGoLater(line)
+    const round = line.noteBegin(all.length)
     const inputs = calls.map(({ input }) => input)
     let outputs: unknown[] = []
     let failure: { error: unknown } | undefined
@@ -323,14 +334,14 @@ export class Lanes {
       failure = { error }
     }
     // The next calls begin first: the database works on them while these ones are answered.
-    line.ended(round)
+    line.noteEnd(round)
     this.giveBack(session, line.plan.use)
-    if (failure) this.#refuse(line, calls, failure.error)
+    if (failure) this.#settleFailed(line, calls, failure.error)
     else for (const [index, call] of calls.entries()) call.answer(outputs[index])
   }
 
   /** Rejects the calls of a statement or transaction that failed, or lets those run again that did not fail. */
-  #refuse(line: Line, calls: QueuedCall[], error: unknown): void {
+  #settleFailed(line: Line, calls: QueuedCall[], error: unknown): void {
     const { plan } = line
     if (error instanceof PartialError) {
       for (const [index, call] of calls.entries()) {
@@ -358,7 +369,7 @@ export class Lanes {
 }
 
 const passTurn = (line: Line): void => {
-  line.hasBegun = false
+  line.wasAlone = false
 }
 
 const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)

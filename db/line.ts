@@ -18,6 +18,9 @@ const SHARED_LANES = 2
 /** Milliseconds for which each call has a statement of its own, after one of several was impossible. */
 const SPLIT_LIFETIME = 60_000
 
+/** What the calls of a line wait for: see the table in lanes.ts. */
+export type State = 'empty' | 'gathering' | 'held' | 'due'
+
 /** The current numbers of lanes in use, and of calls that wait for one. */
 export interface Usage {
   used: number
@@ -91,24 +94,20 @@ export class Line {
   /** The number of calls that wait, and of their inputs. */
   count = 0
   #inputs = 0
-  /**
-   * The number of statements that hold the waiting calls back, and how often they were let go: a statement of an
-   * earlier round holds nothing back.
-   */
+  /** The number of statements that hold the waiting calls back. */
   #holding = 0
+  /** How often calls that were held back were let go: a statement of an earlier round holds nothing back. */
   #round = 0
   /** The number of calls of the latest statement. */
   lastCount = 0
-  /** Whether it will be due in a turn or two. */
-  isScheduled = false
+  /** See the table in lanes.ts. */
+  state: State = 'empty'
   /**
    * Whether a call has begun alone in this turn of the event loop. SQLite answers within the turn, so without
    * this each further call of the turn would seem alone.
    */
-  hasBegun = false
-  /** Whether the waiting calls may begin. */
-  isDue = false
-  /** Lets the calls begin that have been held back for long. */
+  wasAlone = false
+  /** Lets the calls go that are held back for long. */
   timer: NodeJS.Timeout | undefined
   #splitUntil = 0
   #single: Line | undefined
@@ -148,7 +147,7 @@ export class Line {
 
   /** Whether no other call may wait. The calls of one turn are never too many: they are about to begin. */
   get isFull(): boolean {
-    return this.count >= MAX_WAITING && !this.isScheduled
+    return this.count >= MAX_WAITING && this.state !== 'gathering'
   }
 
   /** Whether the statements that run hold the waiting calls back. */
@@ -184,24 +183,35 @@ export class Line {
     if (first.waiting > 0) return
     this.#inputs--
     this.#named?.delete(first.name)
+    if (this.count === 0 && this.state !== 'gathering') this.clear()
   }
 
   /** Removes the calls of the next statement, and returns the first one of each input. */
   takeNext(): QueuedCall[] {
     const next = this.#nextCalls()
     for (const first of next) {
+      // It may have been given up, while others of its name wait.
       if (first.line) this.#leave(first)
       if (first.others) for (const other of first.others) if (other.line) this.#leave(other)
     }
     this.#inputs -= next.length
-    if (this.count === 0) {
-      this.#calls = []
-      this.#named = undefined
-      this.isDue = this.isLoan
-    } else if (this.#named) for (const { name } of next) this.#named.delete(name)
+    this.#stopTimer()
+    if (this.count === 0) this.clear()
+    else if (this.#named) for (const { name } of next) this.#named.delete(name)
+    return next
+  }
+
+  /** Notes that no call waits. */
+  clear(): void {
+    this.#calls = []
+    this.#named = undefined
+    this.state = 'empty'
+    this.#stopTimer()
+  }
+
+  #stopTimer(): void {
     clearTimeout(this.timer)
     this.timer = undefined
-    return next
   }
 
   #leave(call: QueuedCall): void {
@@ -233,22 +243,24 @@ export class Line {
     return next
   }
 
-  /** Notes that a statement of so many calls has begun. Returns the round, for `ended`. */
-  began(count: number): number {
+  /** Notes that a statement of so many calls has begun. Returns the round, for `noteEnd`. */
+  noteBegin(count: number): number {
     this.lastCount = count
     this.#holding++
     return this.#round
   }
 
-  ended(round: number): void {
+  noteEnd(round: number): void {
     if (round === this.#round) this.#holding--
-    if (this.count > 0) this.isDue = true
+    if (this.count > 0) this.state = 'due'
   }
 
   /** Lets the calls go that the statements hold back. The statements go on. */
   letGo(): void {
+    this.timer = undefined
     this.#round++
     this.#holding = 0
+    this.state = 'due'
   }
 
   /** Runs inputs on a session, and returns their outputs in order. Throws the errors of db/errors.ts. */

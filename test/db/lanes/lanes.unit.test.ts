@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import {
   BrokenDatabaseError,
+  ConflictError,
   DatabaseUnavailableError,
   NoConsecutiveIdsError,
   OverloadedError,
@@ -10,6 +11,7 @@ import {
 import { guarded } from '../../../db/guard.ts'
 import type { Lanes } from '../../../db/lanes.ts'
 import type { Plan } from '../../../db/plan.ts'
+import { type SharedWork, shareTransaction } from '../../../db/transaction.ts'
 import { ControlledSession, drain, forever, newLanes, planOf, turns } from './lanes.ts'
 
 const twice = (input: number) => 2 * input
@@ -344,6 +346,20 @@ test('every call of a name is answered after the statement failed for another na
   await turns(3)
   while (running.length > 0) await end()
   expect(await Promise.all(calls)).toEqual([2, 4, 4])
+})
+
+test('a work beside one that failed runs again, also if a thousand wait in its line', async () => {
+  const { db, running, end, usage } = lanesOf({ size: 1 })
+  const share = (work: SharedWork<string>) => shareTransaction(db, work, forever())
+  const failed = share(() => Promise.reject(new Error('It failed')))
+  const made = share(async () => 'made')
+  await drain()
+  const others = Array.from({ length: 1_001 }, () => share(async () => 'other'))
+  await turns(3)
+  expect([running.map(({ sql }) => sql), usage.waiting]).toEqual([['begin'], 1_001])
+  while (running.length > 0) await end()
+  await expect(failed).rejects.toThrow(ConflictError)
+  expect([await made, ...new Set(await Promise.all(others))]).toEqual(['made', 'other'])
 })
 
 test('a lane that becomes free in the work of a transaction serves the calls of others', async () => {
