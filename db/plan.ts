@@ -78,11 +78,20 @@ export class PartialError extends Error {
 /** The compiled statements of a plan and a kind, by the number of their inputs. */
 export type Compiled = Map<number, CompiledQuery>
 
-/** A placeholder in a compiled statement for a value of each execution. */
+/** What stands in a compiled statement for a value of each execution. */
 class Placeholder<Input> {
-  readonly read: (inputs: Input[]) => unknown
-  constructor(read: (inputs: Input[]) => unknown) {
-    this.read = read
+  readonly #index: number
+  readonly #read: (input: Input) => unknown
+
+  /** `read` returns the value of the input at this place. */
+  constructor(index: number, read: (input: Input) => unknown) {
+    this.#index = index
+    this.#read = read
+  }
+
+  /** Returns the value for these inputs. A place that they lack has that of the first one. */
+  valueOf(inputs: Input[]): unknown {
+    return this.#read((inputs[this.#index] ?? inputs[0]) as Input)
   }
 }
 
@@ -90,7 +99,7 @@ class Placeholder<Input> {
 const valueAt =
   <Input>(index: number): Value<Input> =>
   (read) =>
-    new Placeholder<Input>((inputs) => read((inputs[index] ?? inputs[0]) as Input)) as never
+    new Placeholder<Input>(index, read) as never
 
 /** Returns the statement of a plan for these inputs, with their values. */
 export function statementOf<Input, Output>(
@@ -108,7 +117,7 @@ export function statementOf<Input, Output>(
     compiled.set(size, query)
   }
   const parameters = query.parameters.map((parameter) =>
-    parameter instanceof Placeholder ? parameter.read(inputs) : parameter,
+    parameter instanceof Placeholder ? parameter.valueOf(inputs) : parameter,
   )
   return {
     ...query,

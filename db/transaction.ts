@@ -36,7 +36,9 @@ export async function inTransaction<Result>(
 }
 
 /** Work for a transaction that it shares with other such works. It must use this deadline, and no other. */
-export type SharedWork<Output> = (transaction: Database, deadline: Deadline) => Promise<Output>
+export interface SharedWork<Output> {
+  run(transaction: Database, deadline: Deadline): Promise<Output>
+}
 
 interface WorkOn<Output> {
   db: Database
@@ -74,22 +76,7 @@ async function runWorks(
   deadline: Deadline,
 ): Promise<unknown[]> {
   const [{ db }] = works as [WorkOn<unknown>] // all are of one database
-  const runAll = async (transaction: Database) => {
-    // The transaction must not end while some of the works still run.
-    const all = works.map(({ work }) => work(transaction, deadline))
-    const outcomes = await Promise.allSettled(all)
-    const failures = new Map<number, unknown>()
-    for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.status === 'rejected') failures.set(index, outcome.reason)
-    }
-    const isPartial = failures.size > 0 && failures.size < works.length
-    // If the database failed, no work is to blame: each is repeated alone.
-    const isOfDatabase = [...failures.values()].some(
-      (error) => error instanceof DatabaseUnavailableError,
-    )
-    if (isPartial && !isOfDatabase) throw new PartialError(failures)
-    return await Promise.all(all)
-  }
+  const runAll = (transaction: Database) => runInside(transaction, works, deadline)
   try {
     return await transact(db, session, runAll, deadline)
   } catch (error) {
@@ -97,6 +84,26 @@ async function runWorks(
       ? error
       : new ConflictError(error, false)
   }
+}
+
+/** Returns the outputs of works in their transaction. Throws PartialError if some of several failed by themselves. */
+async function runInside(
+  transaction: Database,
+  works: WorkOn<unknown>[],
+  deadline: Deadline,
+): Promise<unknown[]> {
+  const all = works.map(({ work }) => work.run(transaction, deadline))
+  // The transaction must not end while some of the works still run.
+  const outcomes = await Promise.allSettled(all)
+  const failures = new Map<number, unknown>()
+  for (const [index, outcome] of outcomes.entries()) {
+    if (outcome.status === 'rejected') failures.set(index, outcome.reason)
+  }
+  // If the database failed, no work is to blame: each is repeated alone.
+  const isOfDatabase = failures.values().some((error) => error instanceof DatabaseUnavailableError)
+  const areSome = failures.size > 0 && failures.size < works.length
+  if (areSome && !isOfDatabase) throw new PartialError(failures)
+  return await Promise.all(all)
 }
 
 /** Runs work on one session, without a transaction: for a lock that a session holds. */

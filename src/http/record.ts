@@ -120,7 +120,7 @@ export class Telemetry {
     return record.requestId
   }
 
-  /** The calls of a batch have one duration, and a line and a count each. */
+  /** The calls of a batch have one duration, and a line and a count each, for which the record is changed. */
   #report(record: RequestRecord, calls?: CallOutcome[]): void {
     this.#metrics?.time(record)
     if (!calls) this.#count(record)

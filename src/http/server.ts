@@ -105,6 +105,7 @@ export function createHttpServer(
     setImmediate(dispatch, req, res)
   }
 
+  // What followed in the packet may have been refused meanwhile.
   const dispatch = (req: IncomingMessage, res: ServerResponse) =>
     res.headersSent || res.destroyed || onRequest(req, res)
 

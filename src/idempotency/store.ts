@@ -102,7 +102,7 @@ function selectKeys(db: Kysely<Tables>, values: Value<Key>[]) {
     .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
 }
 
-const newKey = inserts('idempotency_keys', (value: Value<NewKey & { answer: string }>, db) => ({
+const insertKey = inserts('idempotency_keys', (value: Value<NewKey & { answer: string }>, db) => ({
   api_key_id: value((row) => row.api_key_id),
   key_hash: value((row) => row.key_hash),
   operation: value((row) => row.operation),
@@ -122,7 +122,7 @@ export async function insert(
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.lanes.call(newKey, { ...key, answer }, deadline)
+    return await transaction.lanes.call(insertKey, { ...key, answer }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new KeyTakenError(error.message) : error

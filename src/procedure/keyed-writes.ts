@@ -1,24 +1,27 @@
 /** Mutations with an Idempotency-Key, each of which takes effect once. */
 import { parse, stringify } from 'devalue'
 import type { Database } from '../../db/database.ts'
+import type { Deadline } from '../../db/deadline.ts'
 import { ConflictError } from '../../db/errors.ts'
 import { pauseAfter } from '../../db/retry.ts'
-import { inTransaction, shareTransaction } from '../../db/transaction.ts'
+import { inTransaction, type SharedWork, shareTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
-import * as keys from '../idempotency/store.ts'
+import * as idempotencyKeys from '../idempotency/store.ts'
 import type { Call, KeyedWrites, Stores, Work } from './call.ts'
 import { checked } from './write.ts'
+
+type CreateStores = (db: Database) => Stores
 
 /** The mutations of a process, with the keys in its database. */
 export class DatabaseKeyedWrites implements KeyedWrites {
   readonly #db: Database
-  readonly #createStores: (db: Database) => Stores
+  readonly #createStores: CreateStores
   readonly #lifetime: number
   /** The names of the keys in use in this process. */
   readonly #running = new Set<string>()
 
   /** The keys are valid for `lifetime` milliseconds. `createStores` returns the stores of a transaction. */
-  constructor(db: Database, createStores: (db: Database) => Stores, lifetime: number) {
+  constructor(db: Database, createStores: CreateStores, lifetime: number) {
     this.#db = db
     this.#createStores = createStores
     this.#lifetime = lifetime
@@ -30,75 +33,96 @@ export class DatabaseKeyedWrites implements KeyedWrites {
     work: Work<Output>,
     oneStatement: boolean,
   ): Promise<Output> {
-    const { caller, operation, input, deadline } = call
-    const key = keys.keyOf(caller.holder, text, operation.name, input)
-    const name = keys.nameOf(key)
+    const { caller, operation, input } = call
+    const key = idempotencyKeys.keyOf(caller.holder, text, operation.name, input)
+    const name = idempotencyKeys.nameOf(key)
     if (this.#running.has(name)) throw problem('keyRunning')
     this.#running.add(name)
-    let mayShare = oneStatement
     try {
-      // After an attempt whose commit was not answered, and after one that found the key taken, the row
-      // tells what has happened.
-      for (let attempt = 0; ; attempt++) {
-        try {
-          const known = await keys.find(this.#db, key, deadline)
-          if (known && known.age < this.#lifetime) return answerOf(known, key) as Output
-          if (known || !mayShare) return await this.#runAlone(call, key, work, known)
-          mayShare = false
-          return await this.#runShared(call, key, work)
-        } catch (error) {
-          const isTaken = error instanceof keys.KeyTakenError
-          await pauseAfter(
-            attempt,
-            isTaken ? new ConflictError(error, true) : error,
-            true,
-            deadline,
-          )
-        }
-      }
+      return await this.#runOnce(new KeyedWrite(call, key, work, this.#createStores), oneStatement)
     } finally {
       this.#running.delete(name)
     }
   }
 
-  /** Stores the key after the work, which saves a statement. */
-  async #runShared<Output>(call: Call, key: keys.NewKey, work: Work<Output>): Promise<Output> {
-    return await shareTransaction(
-      this.#db,
-      async (transaction, ofAll) => {
-        const output = await checked(call.inside(this.#createStores(transaction), ofAll), work)
-        await keys.insert(transaction, key, stringify(output), ofAll)
-        return output
-      },
-      call.deadline,
-    )
-  }
-
-  /** Stores the key before the work, so that no work begins while another instance uses the key. */
-  async #runAlone<Output>(
-    call: Call,
-    key: keys.NewKey,
-    work: Work<Output>,
-    expired: keys.StoredKey | undefined,
-  ): Promise<Output> {
-    const { deadline } = call
-    return await inTransaction(
-      this.#db,
-      async (transaction) => {
-        if (expired) await keys.remove(transaction, expired.id, deadline)
-        const id = await keys.insert(transaction, key, '', deadline)
-        const output = await checked(call.inside(this.#createStores(transaction), deadline), work)
-        await keys.setAnswer(transaction, id, stringify(output), deadline)
-        return output
-      },
-      deadline,
-    )
+  /** Makes the attempts. `mayShare` says whether the first one to write may share its transaction. */
+  async #runOnce<Output>(write: KeyedWrite<Output>, mayShare: boolean): Promise<Output> {
+    const { key, deadline } = write
+    let hasShared = false
+    for (let attempt = 0; ; attempt++) {
+      try {
+        // After an attempt whose commit was not answered, and after one that found the key taken, the row
+        // tells what has happened.
+        const known = await idempotencyKeys.find(this.#db, key, deadline)
+        if (known && known.age < this.#lifetime) return write.answerOf(known)
+        if (known || hasShared || !mayShare) {
+          const work = (transaction: Database) => write.runAlone(transaction, known)
+          return await inTransaction(this.#db, work, deadline)
+        }
+        hasShared = true
+        return await shareTransaction(this.#db, write, deadline)
+      } catch (error) {
+        const isTaken = error instanceof idempotencyKeys.KeyTakenError
+        await pauseAfter(attempt, isTaken ? new ConflictError(error, true) : error, true, deadline)
+      }
+    }
   }
 }
 
-/** Returns the output of the request that has stored a key. Throws UNPROCESSABLE_CONTENT if that was another one. */
-function answerOf(known: keys.StoredKey, key: keys.NewKey): unknown {
-  const isSame = known.operation === key.operation && known.fingerprint === key.fingerprint
-  if (!isSame) throw problem('keyUsed')
-  return parse(known.answer) // an output of the same operation
+/** A call with an Idempotency-Key, and its work. */
+class KeyedWrite<Output> implements SharedWork<Output> {
+  readonly key: idempotencyKeys.NewKey
+  readonly deadline: Deadline
+  readonly #call: Call
+  readonly #work: Work<Output>
+  readonly #createStores: CreateStores
+
+  constructor(
+    call: Call,
+    key: idempotencyKeys.NewKey,
+    work: Work<Output>,
+    createStores: CreateStores,
+  ) {
+    this.key = key
+    this.deadline = call.deadline
+    this.#call = call
+    this.#work = work
+    this.#createStores = createStores
+  }
+
+  /** Runs the work in a transaction with others, and stores the key after it, which saves a statement. */
+  async run(transaction: Database, ofAll: Deadline): Promise<Output> {
+    const output = await this.#outputIn(transaction, ofAll)
+    await idempotencyKeys.insert(transaction, this.key, stringify(output), ofAll)
+    return output
+  }
+
+  /**
+   * Runs the work in a transaction of its own, and stores the key before it, so that no work begins while another
+   * instance uses the key. `expired` is the row of the key that is removed.
+   */
+  async runAlone(
+    transaction: Database,
+    expired: idempotencyKeys.StoredKey | undefined,
+  ): Promise<Output> {
+    const { key, deadline } = this
+    if (expired) await idempotencyKeys.remove(transaction, expired.id, deadline)
+    const id = await idempotencyKeys.insert(transaction, key, '', deadline)
+    const output = await this.#outputIn(transaction, deadline)
+    await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
+    return output
+  }
+
+  /** Returns the output of the call that has stored the key. Throws UNPROCESSABLE_CONTENT if that was another request. */
+  answerOf({ operation, fingerprint, answer }: idempotencyKeys.StoredKey): Output {
+    if (operation !== this.key.operation || fingerprint !== this.key.fingerprint) {
+      throw problem('keyUsed')
+    }
+    return parse(answer) as Output // an output of the same operation
+  }
+
+  /** Returns the checked output of the work, with the stores of the transaction. */
+  #outputIn(transaction: Database, deadline: Deadline): Promise<Output> {
+    return checked(this.#call.inside(this.#createStores(transaction), deadline), this.#work)
+  }
 }

@@ -89,10 +89,10 @@ export function serve(call: RequestCall, target: Target, surfaces: readonly Surf
     try {
       const match = surface.match(call.res.req, target)
       if (!match) continue
-      begin(call, surface, match)
+      note(call, surface, match)
       void answerCall(call, surface, match)
     } catch (thrown) {
-      refuse(call, surface, jsonHeaders, thrown)
+      answerError(call, surface, jsonHeaders, thrown)
     }
     return true
   }
@@ -100,7 +100,7 @@ export function serve(call: RequestCall, target: Target, surfaces: readonly Surf
 }
 
 /** Notes what is called: in the call, its record and its span. */
-function begin(call: RequestCall, surface: Surface, { operation, template }: Match): void {
+function note(call: RequestCall, surface: Surface, { operation, template }: Match): void {
   const { record } = call
   call.operation = operation
   record.surface = surface.name
@@ -122,8 +122,8 @@ async function answerCall(call: RequestCall, surface: Surface, match: Match): Pr
     const body = readsBody ? await readBody(req, res) : undefined
     // What a client has sent badly has no effect.
     if (!readsBody && !req.complete && operation.type === 'mutation') await readBytes(req, res)
-    // A body may arrive slowly. The key is looked up again, so that it was valid within the last ten
-    // seconds. The calls are counted already.
+    // The rest may have arrived slowly: the key must have been valid within the last ten seconds. Without the
+    // rate limit, because the calls are counted already.
     if (!hasArrived) call.caller = await callerOf(call, undefined, calls)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
     call.deadline = new Deadline(service.timeout)
@@ -135,11 +135,11 @@ async function answerCall(call: RequestCall, surface: Surface, match: Match): Pr
     for (const { error } of reply.calls ?? []) if (error) service.report(error, record)
     answer(res, reply.status, reply.headers, reply.body)
   } catch (thrown) {
-    refuse(call, surface, headers, thrown)
+    answerError(call, surface, headers, thrown)
   }
 }
 
-function refuse(
+function answerError(
   { service, res, record }: RequestCall,
   surface: Surface,
   headers: readonly string[],

@@ -64,7 +64,11 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
         calls: Math.min(names.length, MAX_BATCH),
         readsBody: method === 'POST',
         headers: HEADERS,
-        ...{ method, isBatch, names, operations, input },
+        method,
+        isBatch,
+        names,
+        operations,
+        input,
       }
     },
     async reply(call, match, body) {
@@ -116,13 +120,19 @@ async function run(
 }
 
 /** Runs one call of a batch. Never throws. */
-async function outcomeOf(...parameters: Parameters<typeof run>): Promise<Outcome> {
-  const [{ operation }] = parameters
+async function outcomeOf(
+  call: Call,
+  method: string,
+  procedure: string | undefined,
+  encoded: unknown,
+): Promise<Outcome> {
+  const { name } = call.operation
   try {
-    return { operation: operation.name, status: 200, output: await run(...parameters) }
+    const output = await run(call, method, procedure, encoded)
+    return { operation: name, status: 200, output }
   } catch (thrown) {
     const error = toProblem(thrown)
-    return { operation: operation.name, status: error.status, error }
+    return { operation: name, status: error.status, error }
   }
 }
 

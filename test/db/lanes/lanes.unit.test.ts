@@ -350,7 +350,7 @@ test('every call of a name is answered after the statement failed for another na
 
 test('a work beside one that failed runs again, also if a thousand wait in its line', async () => {
   const { db, running, end, usage } = lanesOf({ size: 1 })
-  const share = (work: SharedWork<string>) => shareTransaction(db, work, forever())
+  const share = (run: SharedWork<string>['run']) => shareTransaction(db, { run }, forever())
   const failed = share(() => Promise.reject(new Error('It failed')))
   const made = share(async () => 'made')
   await drain()

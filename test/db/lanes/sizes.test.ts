@@ -32,10 +32,12 @@ test('a statement inserts at most 200 rows', async () => {
 
 test('a shared transaction has at most 100 works, whose inserts share a statement', async () => {
   const ids = new Set<bigint>()
-  const work = async (transaction: Database, ofAll: Deadline) => {
-    const made = await petStore(transaction).create({ deadline: ofAll }, pet)
-    ids.add(made.id)
-    return made
+  const work = {
+    async run(transaction: Database, ofAll: Deadline) {
+      const made = await petStore(transaction).create({ deadline: ofAll }, pet)
+      ids.add(made.id)
+      return made
+    },
   }
   const share = () => shareTransaction(db, work, deadline)
   expect(await statementsOf(100, share)).toBe(1)

@@ -223,7 +223,7 @@ export class World {
   share(rows: number, fails: boolean): Call {
     const call = this.#newCall({ use: 'write', deadline: this.newDeadline() })
     call.expected = call.id
-    const work: SharedWork<string> = async (transaction, ofAll) => {
+    const run: SharedWork<string>['run'] = async (transaction, ofAll) => {
       const inputs = Array.from({ length: rows }, (_, row) => ({
         id: `${call.id}.${row}`,
         name: '',
@@ -236,7 +236,7 @@ export class World {
       if (fails) throw new TypeError(`Work ${call.id} fails`)
       return call.id
     }
-    const input = { db: this.#made.db, work }
+    const input = { db: this.#made.db, work: { run } }
     this.#works.set(input, call)
     this.#start(call, () => this.#made.lanes.share(this.#shared, input, call.deadline))
     return call
