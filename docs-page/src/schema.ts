@@ -60,7 +60,13 @@ export function typeOf(schema: Schema): Html {
 
 /** What values a schema allows, besides its type. */
 function bounds(schema: Schema): Html | undefined {
-  const parts = [
+  // Each value of a field that may be null has its own.
+  const parts = [...(schema.anyOf ?? []), schema].flatMap(boundsOf)
+  return parts.length > 0 ? html`<p class="bounds">${join(parts, ' · ')}</p>` : undefined
+}
+
+const boundsOf = (schema: Schema) =>
+  [
     range(schema.minimum, schema.maximum, ''),
     range(schema.minLength, schema.maxLength, ' characters'),
     range(schema.minItems, schema.maxItems, ' items'),
@@ -68,8 +74,6 @@ function bounds(schema: Schema): Html | undefined {
     schema.default === undefined ? undefined : html`default ${code(schema.default)}`,
     schema.examples && html`Example: ${join(schema.examples.map(code), ', ')}`,
   ].filter((part) => part !== undefined)
-  return parts.length > 0 ? html`<p class="bounds">${join(parts, ' · ')}</p>` : undefined
-}
 
 function range(from: Digits | undefined, to: Digits | undefined, unit: string): string | undefined {
   if (from && to) return `${from.rawJSON} to ${to.rawJSON}${unit}`

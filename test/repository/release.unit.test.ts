@@ -17,17 +17,17 @@ const isUnreleased = sections[0]?.heading === '[Unreleased]'
 const releases = isUnreleased ? sections.slice(1) : sections
 
 test('the newest release of the changelog is the version of the service', () => {
-  expect(releases[0]?.heading.startsWith(`[${manifest.version}] - `)).toBe(true)
+  expect(releases[0]?.heading.split(' - ')[0]).toBe(`[${manifest.version}]`)
   const { '': service, client } = lock.packages
   expect([lock.version, service.version]).toEqual([manifest.version, manifest.version])
   expect(client.version).toBe(clientManifest.version)
 })
 
 test('each release of the changelog has a version, a later date than the one before, and a text', () => {
-  const dates = releases.map(
-    ({ heading }) => /^\[\d+\.\d+\.\d+\] - (\d{4}-\d\d-\d\d)$/.exec(heading)?.[1],
-  )
-  expect(dates).not.toContain(undefined)
+  const heading = /^\[\d+\.\d+\.\d+\] - (\d{4}-\d\d-\d\d)$/
+  const others = releases.filter((release) => !heading.test(release.heading))
+  expect(others, 'headings are [Unreleased] first, then [VERSION] - DATE').toEqual([])
+  const dates = releases.map((release) => heading.exec(release.heading)?.[1])
   expect(dates).toEqual(dates.toSorted().toReversed())
   expect(sections.filter(({ text }) => text === '')).toEqual([])
 })

@@ -46,13 +46,24 @@ function uniqueBody({ input, rest }: Described): object {
   return body
 }
 
-/** Returns the path of a resource that was created for this template; `client` creates it, and what it belongs to. */
+/** The last resource of a template that ends in a parameter, such as `/pets/{petId}`. */
+const LAST = /\/[^/]+\/\{\w+\}$/
+
+/**
+ * Returns the path of a resource that was created for this template; `client` creates it, and what it belongs to.
+ * Where no operation creates what is there, it is a relation of two resources, which are created for themselves.
+ */
 async function pathFor(template: string, client: RestClient): Promise<string> {
   const end = template.lastIndexOf('}') + 1
   if (end === 0) return template
   const place = placeOf(template.slice(0, end))
   const creation = described.find(({ rest }) => rest.creates && placeOf(rest.creates) === place)
-  if (!creation) throw new Error(`No operation creates ${template.slice(0, end)}`)
+  if (!creation) {
+    const { 0: last = '', index = 0 } = LAST.exec(template.slice(0, end)) ?? {}
+    if (index === 0) throw new Error(`No operation creates ${template.slice(0, end)}`)
+    const parent = await pathFor(template.slice(0, index), client)
+    return parent + (await pathFor(last, client)) + template.slice(end)
+  }
   const path = await pathFor(creation.rest.path, client)
   const body = uniqueBody(creation)
   const { headers, status, text } = await client('POST', path, { body })

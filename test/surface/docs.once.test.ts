@@ -112,6 +112,7 @@ test('the page escapes the texts of the document, and shows fields that a later 
   const one = { type: 'integer', format: 'int64' }
   const properties = {
     owner: { anyOf: [{ $ref: '#/components/schemas/Owner' }, { type: 'null' }] },
+    note: { anyOf: [{ type: 'string', minLength: 1, maxLength: 40 }, { type: 'null' }] },
     visits: { type: ['array', 'null'], items: one, minItems: 1 },
     place: { type: 'object', properties: { '<b>': { ...one, maximum: 2 } }, required: ['<b>'] },
   }
@@ -120,7 +121,9 @@ test('the page escapes the texts of the document, and shows fields that a later 
   const made = docsPage(JSON.stringify({ info, paths: {}, components: { schemas } }), '../v1')
   expect(made).toContain('<title>&#34;A&#34; &#38; &#60;B&#62;: the REST interface</title>')
   const text = made.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')
-  expect(text).toContain('owner Owner or null visits array of integer (int64) at least 1 items')
+  expect(text).toContain('note string or null 1 to 40 characters')
+  expect(text).toContain('owner Owner or null note string')
+  expect(text).toContain('visits array of integer (int64) at least 1 items')
   expect(text).toContain('&#60;b&#62; integer (int64) required at most 2')
   expect(text).not.toMatch(/undefined|\[object/)
 })

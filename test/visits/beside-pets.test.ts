@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { createStores } from '../../src/petstore/resources.ts'
+import type { Stores } from '../../src/procedure/call.ts'
 import { procedure, router, unique } from '../../src/procedure/procedure.ts'
 import { writeIdempotent } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
@@ -41,7 +42,11 @@ const bookVisit = procedure
     ),
   )
 const served = router({ ...petProcedures, ...visitProcedures, bookVisit })
-const resources = resourcesOf(served, (db) => ({ ...createStores(db), ...createVisitStores(db) }))
+// Its owners are not those of the service.
+const resources = resourcesOf(
+  served,
+  (db) => ({ ...createStores(db), ...createVisitStores(db) }) as unknown as Stores,
+)
 const service = await serviceForFile({}, { resources, prepare: up })
 const client = trpcClient<typeof served>(service.origin, service.key)
 await service.sql("insert into test_owners (id, name, closed) values (1, 'Ada', 0)")

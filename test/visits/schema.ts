@@ -10,7 +10,8 @@ import {
 } from '../../src/procedure/fields.ts'
 import { MAX_LIMIT, pagingInputs, textCursor } from '../../src/procedure/paging.ts'
 
-const NAME = 40
+/** Characters of a name. */
+export const NAME = 40
 
 export const Owner = z
   .object({

@@ -17,7 +17,15 @@ import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { Tables } from '../../db/tables.ts'
 import type { WithDeadline } from '../../src/procedure/call.ts'
-import type { ListOwners, ListVisits, NewVisit, OneVisit, Visit, VisitChange } from './schema.ts'
+import {
+  type ListOwners,
+  type ListVisits,
+  NAME,
+  type NewVisit,
+  type OneVisit,
+  type Visit,
+  type VisitChange,
+} from './schema.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
@@ -70,7 +78,8 @@ export const ownerStore = (db: Database) => ({
   },
 })
 
-const LAST_CHARACTER = '\u{10ffff}' // which no text should have
+/** No name is greater: it has the last character of Unicode as often as a name may have one. */
+const LAST_NAME = '\u{10ffff}'.repeat(NAME)
 
 const pageOfOwners = pages({
   by: 'name',
@@ -80,8 +89,8 @@ const pageOfOwners = pages({
   where(owners, value, has) {
     if (!has('prefix')) return owners
     const first = value(({ prefix = '' }) => prefix)
-    const last = value(({ prefix = '' }) => prefix + LAST_CHARACTER)
-    return owners.where('name', '>=', first).where('name', '<', last)
+    const last = value(({ prefix = '' }) => prefix + LAST_NAME)
+    return owners.where('name', '>=', first).where('name', '<=', last)
   },
   next: ({ id, name }) => `${id} ${name}`,
   item: ({ id, name }) => ({ id, name }),

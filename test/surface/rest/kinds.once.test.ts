@@ -90,6 +90,11 @@ const served = router({
         removed.push(input)
       }),
     ),
+  mark: procedure
+    .meta(described('PUT', '/shops/{shop}/mark'))
+    .input(z.object({ shop: z.string() }))
+    .output(z.void())
+    .mutation(({ ctx }) => write(ctx, async () => {})),
   orders: procedure
     .meta(
       described('GET', '/shops/{shop}/orders', {
@@ -308,6 +313,9 @@ test('only operations with a body can fail because of it; the example of 400 is 
   const badRequest = (path: string, method: string) =>
     JSON.stringify(paths[path][method].responses[400].content)
   expect(badRequest('/shops/{shop}/notes', 'post')).toContain('"message":"label ')
+  const textOf204 = (path: string, method: string) => paths[path][method].responses[204].description
+  expect(textOf204('/shops/{shop}/notes/{label}', 'delete')).toBe('Removed')
+  expect(textOf204('/shops/{shop}/mark', 'put')).toBe('Done')
   expect(badRequest('/see', 'put')).toContain('The body must be a JSON object')
   expect(badRequest('/shops/{shop}/notes/{label}', 'delete')).toContain('Host')
   const { examples } = paths['/shops/{shop}/notes'].post.responses[409].content['application/json']

@@ -151,7 +151,9 @@ function responsesOf(route: Route, schema: object | undefined) {
     [true, 'The service cannot answer right now', problem('unavailable')],
   ]
   const success = {
-    description: { 200: 'Success', 201: 'Added', 204: 'Removed' }[status],
+    description: { 200: 'Success', 201: 'Added', 204: method === 'DELETE' ? 'Removed' : 'Done' }[
+      status
+    ],
     headers: references([
       ...always,
       ...(creates ? ['Location'] : operation.isPaged ? ['Link'] : []),

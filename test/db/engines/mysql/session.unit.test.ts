@@ -1,6 +1,7 @@
 /** What the variables of a MySQL server say. */
 import { expect, test } from 'vitest'
 import { hasTriggerRight, toServer } from '../../../../db/engines/mysql/set-up.ts'
+import { TABLES as tables } from '../../../../db/migrations.ts'
 
 type Variables = Record<string, string | undefined>
 
@@ -81,7 +82,6 @@ const some = (place: string) => `GRANT SELECT, INSERT, UPDATE ON ${place} ${to}`
 const trigger = (place: string) =>
   `GRANT SELECT, INSERT, TRIGGER ON ${place} ${to} WITH GRANT OPTION`
 const usage = `GRANT USAGE ON *.* ${to}`
-const tables = ['api_keys', 'idempotency_keys', 'pets']
 
 test.each<[what: string, lines: string[], isSo: boolean]>([
   ['all rights everywhere', [all('*.*')], true],
