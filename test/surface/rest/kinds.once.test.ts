@@ -91,7 +91,7 @@ const served = router({
       }),
     ),
   mark: procedure
-    .meta(described('PUT', '/shops/{shop}/mark'))
+    .meta(described('PUT', '/shops/{shop}/mark', {}))
     .input(z.object({ shop: z.string() }))
     .output(z.void())
     .mutation(({ ctx }) => write(ctx, async () => {})),
