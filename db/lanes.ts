@@ -223,8 +223,10 @@ export class Lanes {
     // The calls of a batch come in one moment.
     else if (isAlone) {
       queueMicrotask(() => this.#makeDue(line))
-      line.wasAlone = true
-      setImmediate(passTurn, line)
+      if (this.isInProcess) {
+        line.wasAlone = true
+        setImmediate(passTurn, line)
+      }
     } else if (isEarly) setImmediate(this.#makeDue, line)
     // The answers of this turn bring the next requests: after one turn, statements would be a tenth more.
     else setImmediate(this.#makeDueInATurn, line)

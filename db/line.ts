@@ -103,8 +103,8 @@ export class Line {
   /** See the table in lanes.ts. */
   state: State = 'empty'
   /**
-   * Whether a call has begun alone in this turn of the event loop. SQLite answers within the turn, so without
-   * this each further call of the turn would seem alone.
+   * Whether a call has begun alone in this turn of the event loop, where the database answers within the turn:
+   * otherwise each further call of the turn would seem alone.
    */
   wasAlone = false
   /** Lets the calls go that are held back for long. */
