@@ -2,12 +2,12 @@
  * The queue of a database. A call waits for a lane, which has a session; a lane that becomes free takes along
  * the waiting calls of a line. This is its way:
  *
- * `call` → `#join` → `#enter` (it waits in a line, until the line is due) → `decide` → `#begin` → `#run` →
- * `line.run` → `session.execute` → `call.answer`
+ * `call` → `#join` → `#enter` → `#gather` ⇢ (it waits in a line for other calls) `#makeDue` → `decide` ⇢ (for a lane)
+ * `#begin` → `#run` → `line.run` → `session.execute` ⇢ `call.answer`
  *
  * | A call | begins |
  * |---|---|
- * | while the database is idle, the latest statement of its line had one call, and no other call of the line has begun in this turn | at once, with the calls of the same moment |
+ * | while the database is idle, and the latest statement of its line had one call (in a database of this process, before this turn) | at once, with the calls of the same moment |
  * | while it may have a lane | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
  * | while its line has two lanes | once one of them is free, or the line has inputs for a whole statement, or 50 ms have passed |
  * | while all lanes are in use | once one is free, in the order in which the lines began to wait |
@@ -17,7 +17,7 @@
  * | State | Its calls | a call comes | the turns have passed | a statement of the line ends | the 50 ms have passed | the last call is given up |
  * |---|---|---|---|---|---|---|
  * | `empty` | | `gathering`, `held` | | | | |
- * | `gathering` | wait for others of the moment or the turn | `gathering` | `due` | `due` | | `gathering` |
+ * | `gathering` | wait for others of the moment or the turn | `gathering` | `due`, or `empty` without calls | `due` | | `gathering` |
  * | `held` | wait for one of the two lanes of the line | `held`, or `gathering` for a whole statement | | `due` | `due` | `empty` |
  * | `due` | wait for a lane | `due` | | `due` | | `empty` |
  *
@@ -205,7 +205,7 @@ export class Lanes {
     line.add(call)
     call.deadline.add(call)
     if (state === 'empty') {
-      this.#forget(line) // its calls had been given up
+      this.#forget(line) // it may still be there: its calls have been given up
       this.#waiting.push(line)
       if (line.isHeld) this.#hold(line)
       else this.#gather(line, isAlone)
@@ -215,27 +215,29 @@ export class Lanes {
 
   /** Makes a line due once the calls have come that will come soon. */
   #gather(line: Line, isAlone: boolean): void {
-    line.state = 'gathering'
+    const turn = line.gather()
     const isEarly = 'build' in line.plan && line.plan.isEarly && !this.isInProcess
-    if (line.isLoan) this.#makeDue(line)
-    // The works of a shared transaction run in one turn.
-    else if (this.#root) queueMicrotask(() => process.nextTick(this.#makeDue, line))
+    if (line.isLoan) this.#makeDue(line, turn)
+    // The works of a shared transaction run in one turn: the first of them waits for all that is ready now.
+    else if (this.#root) queueMicrotask(() => process.nextTick(this.#makeDue, line, turn))
     // The calls of a batch come in one moment.
     else if (isAlone) {
-      queueMicrotask(() => this.#makeDue(line))
+      queueMicrotask(() => this.#makeDue(line, turn))
       if (this.isInProcess) {
         line.wasAlone = true
         setImmediate(passTurn, line)
       }
-    } else if (isEarly) setImmediate(this.#makeDue, line)
-    // The answers of this turn bring the next requests: after one turn, statements would be a tenth more.
-    else setImmediate(this.#makeDueInATurn, line)
+    } else if (isEarly) setImmediate(this.#makeDue, line, turn)
+    // The answers of this turn bring the next requests: with one turn, there were a tenth more statements.
+    else setImmediate(this.#makeDueInATurn, line, turn)
   }
 
-  readonly #makeDueInATurn = (line: Line): void => void setImmediate(this.#makeDue, line)
+  readonly #makeDueInATurn = (line: Line, turn: number): void =>
+    void setImmediate(this.#makeDue, line, turn)
 
-  readonly #makeDue = (line: Line): void => {
-    if (line.state !== 'gathering') return
+  /** Makes a line due, unless it has been so since it began to gather in this turn. */
+  readonly #makeDue = (line: Line, turn: number): void => {
+    if (line.state !== 'gathering' || line.turn !== turn) return
     line.state = 'due'
     if (line.count === 0) line.clear()
     else this.decide()

@@ -34,7 +34,7 @@ export class QueuedCall implements Waiter {
   readonly promise: Promise<unknown>
   readonly resolve: (output: unknown) => void
   readonly reject: (error: unknown) => void
-  /** What the waiting calls have in common that are one input; undefined for a call that is one by itself. */
+  /** Waiting calls of one name are one input; a call without one is one by itself. */
   name: bigint | string | undefined
   /** The line in which it waits. */
   line: Line | undefined
@@ -94,14 +94,15 @@ export class Line {
   /** The number of calls that wait, and of their inputs. */
   count = 0
   #inputs = 0
-  /** The number of statements that hold the waiting calls back. */
+  /** The statements of this round that still run: they hold the waiting calls back. `letGo` begins a new round. */
   #holding = 0
-  /** How often calls that were held back were let go: a statement of an earlier round holds nothing back. */
   #round = 0
   /** The number of calls of the latest statement. */
   lastCount = 0
   /** See the table in lanes.ts. */
   state: State = 'empty'
+  /** How often it has begun to gather calls. */
+  turn = 0
   /**
    * Whether a call has begun alone in this turn of the event loop, where the database answers within the turn:
    * otherwise each further call of the turn would seem alone.
@@ -184,6 +185,8 @@ export class Line {
     this.#inputs--
     this.#named?.delete(first.name)
     if (this.count === 0 && this.state !== 'gathering') this.clear()
+    // While no lane can be had, those that are given up must not add up.
+    else if (this.#calls.length > 2 * MAX_WAITING) this.#calls = this.#calls.filter(waits)
   }
 
   /** Removes the calls of the next statement, and returns the first one of each input. */
@@ -199,6 +202,13 @@ export class Line {
     if (this.count === 0) this.clear()
     else if (this.#named) for (const { name } of next) this.#named.delete(name)
     return next
+  }
+
+  /** Lets the calls wait for others. Returns the turn. */
+  gather(): number {
+    this.#stopTimer()
+    this.state = 'gathering'
+    return ++this.turn
   }
 
   /** Notes that no call waits. */
@@ -224,9 +234,7 @@ export class Line {
   /** Returns the call with this name whose input is that of all, if there is one. */
   #firstOf(name: QueuedCall['name']): QueuedCall | undefined {
     if (this.count === 0) return undefined
-    this.#named ??= new Map(
-      this.#calls.filter(({ waiting }) => waiting > 0).map((call) => [call.name, call]),
-    )
+    this.#named ??= new Map(this.#calls.filter(waits).map((call) => [call.name, call]))
     return this.#named.get(name)
   }
 
@@ -237,7 +245,7 @@ export class Line {
     let index = 0
     for (; index < all.length && next.length < this.#maxSize; index++) {
       const call = all[index] as QueuedCall // the index is within the list
-      if (call.waiting > 0) next.push(call)
+      if (waits(call)) next.push(call)
     }
     all.splice(0, index)
     return next
@@ -250,9 +258,12 @@ export class Line {
     return this.#round
   }
 
+  /** Notes that a statement has ended: its calls are due, also those that gather. */
   noteEnd(round: number): void {
     if (round === this.#round) this.#holding--
-    if (this.count > 0) this.state = 'due'
+    if (this.count === 0) return
+    this.#stopTimer()
+    this.state = 'due'
   }
 
   /** Lets the calls go that the statements hold back. The statements go on. */
@@ -277,6 +288,9 @@ export class Line {
     return plan.split(await session.execute<never>(statement, deadline), inputs as never[])
   }
 }
+
+/** Whether the first call of an input waits, or others of its name do. */
+const waits = ({ waiting }: QueuedCall): boolean => waiting > 0
 
 /** Returns the calls, and with each the others of its name. */
 export const withOthers = (calls: QueuedCall[]): QueuedCall[] =>

@@ -108,7 +108,8 @@ async function runInside(
 
 /** Runs work on one session, without a transaction: for a lock that a session holds. */
 export async function onSession<Result>(db: Database, work: Work<Result>): Promise<Result> {
-  const session = await db.lanes.borrow('write', new Deadline(db.lanes.timeout))
+  using deadline = new Deadline(db.lanes.timeout)
+  const session = await db.lanes.borrow('write', deadline)
   try {
     return await work(databaseOn(db, session))
   } finally {
@@ -122,15 +123,15 @@ async function transact<Result>(
   work: Work<Result>,
   deadline: Deadline,
 ): Promise<Result> {
-  const inside = new TransactionSession(session)
+  const guardedSession = new TransactionSession(session)
   let result: Result
   try {
     await session.begin(deadline)
-    const transaction = databaseOn(db, inside)
+    const transaction = databaseOn(db, guardedSession)
     // It ends after its statements: of one that still runs, the session would not know the end.
     const end = () => transaction.lanes.end(OVER)
     result = await guarded(async () => await work(transaction)).finally(end)
-    if (inside.failure) throw inside.failure
+    if (guardedSession.failure) throw guardedSession.failure
   } catch (error) {
     await session.rollback(deadline)
     // A server rolls back a transaction with its connection, so before the commit it has no effect.

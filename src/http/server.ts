@@ -106,8 +106,9 @@ export function createHttpServer(
   }
 
   // What followed in the packet may have been refused meanwhile.
-  const dispatch = (req: IncomingMessage, res: ServerResponse) =>
-    res.headersSent || res.destroyed || onRequest(req, res)
+  const dispatch = (req: IncomingMessage, res: ServerResponse) => {
+    if (!res.headersSent && !res.destroyed) onRequest(req, res)
+  }
 
   /** Its answer was sent, or the connection is closed. */
   function onOver(this: ServerResponse) {

@@ -50,11 +50,11 @@ export class DatabaseKeyedWrites implements KeyedWrites {
     const { key, deadline } = write
     let hasShared = false
     for (let attempt = 0; ; attempt++) {
+      // After an attempt whose commit was not answered, and after one that found the key taken, the row tells
+      // what has happened. The look-up has attempts of its own.
+      const known = await idempotencyKeys.find(this.#db, key, deadline)
+      if (known && known.age < this.#lifetime) return write.answerOf(known)
       try {
-        // After an attempt whose commit was not answered, and after one that found the key taken, the row
-        // tells what has happened.
-        const known = await idempotencyKeys.find(this.#db, key, deadline)
-        if (known && known.age < this.#lifetime) return write.answerOf(known)
         if (known || hasShared || !mayShare) {
           const work = (transaction: Database) => write.runAlone(transaction, known)
           return await inTransaction(this.#db, work, deadline)

@@ -1,6 +1,6 @@
 /**
  * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key, rate,
- * body, deadline, reply (input, procedure, output), answer.
+ * body, deadline, reply (input, operation, output), answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Deadline } from '../../db/deadline.ts'
@@ -120,7 +120,7 @@ async function answerCall(call: RequestCall, surface: Surface, match: Match): Pr
     call.caller = await callerOf(call, service.rateLimit, calls)
     if (call.caller.readOnly && operation.type === 'mutation') throw problem('readOnlyKey')
     const body = readsBody ? await readBody(req, res) : undefined
-    // What a client has sent badly has no effect.
+    // A mutation without a body waits for its whole request: one that turns out to be malformed has no effect.
     if (!readsBody && !req.complete && operation.type === 'mutation') await readBytes(req, res)
     // The rest may have arrived slowly: the key must have been valid within the last ten seconds. Without the
     // rate limit, because the calls are counted already.
