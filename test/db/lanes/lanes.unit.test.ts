@@ -115,6 +115,21 @@ test('a line whose latest statement had several calls waits for its turns, too',
   expect(inputs()).toEqual([[3, 4]])
 })
 
+test('a call waits for turns of its own, also where those of earlier calls have not passed', async () => {
+  const { call, inputs, end } = lanesOf({ size: 9 })
+  call(lookUps, 1)
+  await drain()
+  call(lookUps, 2)
+  await turns(1)
+  await end() // the statement takes along what waits
+  expect(inputs()).toEqual([[2]])
+  call(lookUps, 3)
+  await turns(1)
+  expect(inputs()).toEqual([[2]])
+  await turns(1)
+  expect(inputs()).toEqual([[2], [3]])
+})
+
 test('a call is alone after one that was given up while it waited', async () => {
   const { lanes, sessions, call, inputs } = lanesOf({ size: 9, open: 0 })
   const left = forever()
