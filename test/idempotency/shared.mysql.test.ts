@@ -97,8 +97,18 @@ test('a new key waits for the lock of the whole table, as a creation without a k
   await using other = await openSql(service.databaseUrl)
   await other('lock tables idempotency_keys read, pets read')
   const made = create()
-  const isWaiting = async () => (await running(service.sql, 'insert into%')).length > 0
-  await until('an insert waits', isWaiting)
+  // On MySQL the look-up of the key waits, too.
+  const waiting = async () => [
+    ...(await running(service.sql, 'insert into%')),
+    ...(await running(service.sql, 'select%idempotency_keys%')),
+  ]
+  let before: unknown[] = []
+  await until('a statement waits', async () => {
+    const now = await waiting()
+    const isSame = now.length > 0 && `${now}` === `${before}`
+    before = now
+    return isSame
+  })
   await other('unlock tables')
   expect((await made).status).toBe(201)
 })
