@@ -19,7 +19,7 @@ export class KeyTakenError extends Error {}
 export type NewKey = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
 
 /** A key that a request has stored, with the age in milliseconds. */
-export type StoredKey = Selectable<IdempotencyKeysTable> & { age: bigint }
+export type StoredKey = Omit<Selectable<IdempotencyKeysTable>, 'created_at'> & { age: bigint }
 
 type Key = Pick<NewKey, 'api_key_id' | 'key_hash'>
 
@@ -97,7 +97,7 @@ function selectKeys(db: Kysely<Tables>, values: Value<Key>[]) {
   // With another index, a look-up would meet the rows of other keys.
   return db
     .selectFrom(engineOf(db).forceIndex('idempotency_keys', 'idempotency_keys_key'))
-    .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer', 'created_at'])
+    .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer'])
     .select((eb) => eb(now(db), '-', eb.ref('created_at')).as('age'))
     .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
 }

@@ -47,7 +47,8 @@ export class DatabaseKeyedWrites implements KeyedWrites {
 
   /** Makes the attempts. `mayShare` says whether the first one to write may share its transaction. */
   async #runOnce<Output>(write: KeyedWrite<Output>, mayShare: boolean): Promise<Output> {
-    const { key, deadline } = write
+    const { key } = write
+    const { deadline } = write.call
     let hasShared = false
     for (let attempt = 0; ; attempt++) {
       // After an attempt whose commit was not answered, and after one that found the key taken, the row tells
@@ -71,9 +72,8 @@ export class DatabaseKeyedWrites implements KeyedWrites {
 
 /** A call with an Idempotency-Key, and its work. */
 class KeyedWrite<Output> implements SharedWork<Output> {
+  readonly call: Call
   readonly key: idempotencyKeys.NewKey
-  readonly deadline: Deadline
-  readonly #call: Call
   readonly #work: Work<Output>
   readonly #createStores: CreateStores
 
@@ -83,9 +83,8 @@ class KeyedWrite<Output> implements SharedWork<Output> {
     work: Work<Output>,
     createStores: CreateStores,
   ) {
+    this.call = call
     this.key = key
-    this.deadline = call.deadline
-    this.#call = call
     this.#work = work
     this.#createStores = createStores
   }
@@ -105,7 +104,8 @@ class KeyedWrite<Output> implements SharedWork<Output> {
     transaction: Database,
     expired: idempotencyKeys.StoredKey | undefined,
   ): Promise<Output> {
-    const { key, deadline } = this
+    const { key } = this
+    const { deadline } = this.call
     if (expired) await idempotencyKeys.remove(transaction, expired.id, deadline)
     const id = await idempotencyKeys.insert(transaction, key, '', deadline)
     const output = await this.#outputIn(transaction, deadline)
@@ -123,6 +123,6 @@ class KeyedWrite<Output> implements SharedWork<Output> {
 
   /** Returns the checked output of the work, with the stores of the transaction. */
   #outputIn(transaction: Database, deadline: Deadline): Promise<Output> {
-    return checked(this.#call.inside(this.#createStores(transaction), deadline), this.#work)
+    return checked(this.call.inside(this.#createStores(transaction), deadline), this.#work)
   }
 }

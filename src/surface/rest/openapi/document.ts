@@ -150,10 +150,9 @@ function responsesOf(route: Route, schema: object | undefined) {
     [true, 'The service failed; trying again may help', problem('internal')],
     [true, 'The service cannot answer right now', problem('unavailable')],
   ]
+  const withoutAnswer = method === 'DELETE' ? 'Removed' : 'Done'
   const success = {
-    description: { 200: 'Success', 201: 'Added', 204: method === 'DELETE' ? 'Removed' : 'Done' }[
-      status
-    ],
+    description: { 200: 'Success', 201: 'Added', 204: withoutAnswer }[status],
     headers: references([
       ...always,
       ...(creates ? ['Location'] : operation.isPaged ? ['Link'] : []),
