@@ -8,6 +8,7 @@ import { DuplicateError, LockedError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
 import { inserts } from '../../db/plans/inserts.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
+import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { IdempotencyKeysTable, Tables } from '../../db/tables.ts'
 import { problem } from '../errors/problem.ts'
@@ -67,15 +68,18 @@ export async function find(
   }
 }
 
-async function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
+function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
   const noKey = db.selectFrom('idempotency_keys').select('id').where('id', '=', 0n)
-  try {
-    await execute(db, engineOf(db).withoutWait(noKey), deadline)
-    return false
-  } catch (error) {
-    if (error instanceof LockedError) return true
-    throw error
+  const attempt = async () => {
+    try {
+      await execute(db, engineOf(db).withoutWait(noKey), deadline)
+      return false
+    } catch (error) {
+      if (error instanceof LockedError) return true
+      throw error
+    }
   }
+  return retry(attempt, { repeatable: true, deadline })
 }
 
 const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, nameOf })
