@@ -37,8 +37,17 @@ export async function readBody(
   }
 }
 
-/** Returns the bytes of the body. Throws PAYLOAD_TOO_LARGE, and CLIENT_CLOSED_REQUEST. */
-export function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
+/** Resolves once the request has arrived in full, and ignores its body. Throws CLIENT_CLOSED_REQUEST. */
+export function skipBody(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onClose = () => reject(CLIENT_GONE)
+    if (req.destroyed || res.destroyed) return onClose()
+    req.on('end', resolve).on('error', onClose).resume()
+    res.on('close', onClose) // as in readBytes
+  })
+}
+
+function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let length = 0

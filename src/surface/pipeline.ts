@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Deadline } from '../../db/deadline.ts'
 import { BrokenDatabaseError, OverloadedError } from '../../db/errors.ts'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
-import { readBody, readBytes } from '../http/body.ts'
+import { readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
@@ -121,7 +121,7 @@ async function answerCall(call: RequestCall, surface: Surface, match: Match): Pr
     if (call.caller.readOnly && operation.type === 'mutation') throw problem('readOnlyKey')
     const body = readsBody ? await readBody(req, res) : undefined
     // A mutation without a body waits for its whole request: one that turns out to be malformed has no effect.
-    if (!readsBody && !req.complete && operation.type === 'mutation') await readBytes(req, res)
+    if (!readsBody && !req.complete && operation.type === 'mutation') await skipBody(req, res)
     // The rest may have arrived slowly: the key must have been valid within the last ten seconds. Without the
     // rate limit, because the calls are counted already.
     if (!hasArrived) call.caller = await callerOf(call, undefined, calls)
