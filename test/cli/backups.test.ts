@@ -1,6 +1,14 @@
 /** bin/backup: a backup by name and time, and the end of old ones. */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { engine, newFolder } from '../support/database.ts'
@@ -10,40 +18,68 @@ import { migratedForFile } from '../support/migrated.ts'
 const { url } = await migratedForFile()
 const script = path.join(import.meta.dirname, '../../bin/backup')
 
-/** A folder of backups: two of 14 days, which are old, one of 13, and a file of another program. */
+/**
+ * A folder of backups: what is 14 days old of the names of backups is to go. What stays is younger, or has other
+ * names, or is in a folder of another call.
+ */
 function newBackups() {
   const folder = path.join(newFolder(), 'the backups')
-  mkdirSync(folder)
-  for (const [name, days] of [
-    ['petstore-old.db', 14],
-    ['petstore-old.sql', 14],
-    ['petstore-new.db', 13],
-    ['other.db', 99],
+  const old = ['petstore-2026-01-02T023000Z.db', 'petstore-2026-01-02T023001Z.sql']
+  const stays = [
+    'monthly/petstore-2026-01-02T023000Z.db',
+    'monthly/petstore-2026-01-02T023001Z.sql',
+    'other.db',
+    'petstore-2026-01-02T023000Z-before-2.0.0.db',
+    'petstore-2026-01-02T023001Z.sql.gz',
+    'petstore-before-2.0.0.db',
+  ]
+  const young = ['petstore-2026-01-03T023000Z.db']
+  mkdirSync(path.join(folder, 'monthly'), { recursive: true })
+  for (const [names, days] of [
+    [old, 14],
+    [stays, 99],
+    [young, 13],
   ] as const) {
-    const file = path.join(folder, name)
-    writeFileSync(file, '')
-    utimesSync(file, new Date(), new Date(Date.now() - days * 86_400_000 - 3_600_000))
+    for (const name of names) makeOld(path.join(folder, name), days)
   }
-  const kept = ['other.db', 'petstore-new.db']
-  const all = [...kept, 'petstore-old.db', 'petstore-old.sql']
+  const kept = [...stays, ...young]
+  const all = [...kept, ...old].sort()
+  const filesOf = () =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name !== 'monthly')
+      .sort()
   const keep = (days: string, ...words: string[]) => {
     const env = { PATH: process.env.PATH, DATABASE_URL: url }
     const args = [folder, days, ...words]
     const { status, stderr } = spawnSync(script, args, { env, encoding: 'utf8' })
-    return { status, stderr, files: readdirSync(folder).sort() }
+    return { status, stderr, files: filesOf() }
   }
   const run = (...words: string[]) => keep('14', ...words)
-  return { folder, kept, all, keep, run }
+  /** Returns the files that a backup has added. Throws if it has removed one that is to stay. */
+  const newOnes = (files: string[]) => {
+    expect(files).toEqual(expect.arrayContaining(kept))
+    return files.filter((name) => !kept.includes(name))
+  }
+  return { folder, all, keep, run, filesOf, newOnes }
 }
+
+/** Makes a file that was written so many days, and an hour, ago. */
+function makeOld(file: string, days: number) {
+  writeFileSync(file, '')
+  utimesSync(file, new Date(), new Date(Date.now() - days * 86_400_000 - 3_600_000))
+}
+
+/** The starter of a program which may read no more than the rights of files say: root may read all. */
+const WITHOUT_RIGHTS =
+  process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
 
 const TIME = /^petstore-\d{4}-\d\d-\d\dT\d{6}Z/
 
 test.runIf(engine === 'sqlite')('the embedded database', () => {
-  const { kept, run } = newBackups()
+  const { run, newOnes } = newBackups()
   const { status, stderr, files } = run()
   expect([status, stderr]).toEqual([0, ''])
-  const made = files.filter((name) => !kept.includes(name))
-  expect(made).toEqual([expect.stringMatching(new RegExp(`${TIME.source}\\.db$`))])
+  expect(newOnes(files)).toEqual([expect.stringMatching(new RegExp(`${TIME.source}\\.db$`))])
 })
 
 const dump = ['mariadb-dump', 'mysqldump'].find(
@@ -56,7 +92,7 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
   const options = ['--no-defaults', ...client, '--single-transaction', '--no-tablespaces']
   const { status, stderr, files } = run(`${dump}`, ...options, pathname.slice(1))
   expect([status, stderr]).toEqual([0, ''])
-  const [made = '', ...others] = files.filter((name) => !kept.includes(name))
+  const [made = '', ...others] = newOnes(files)
   expect(made).toMatch(new RegExp(`${TIME.source}\\.sql$`))
   expect(others).toEqual([])
   const text = readFileSync(path.join(folder, made), 'utf8')
@@ -77,6 +113,31 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
     ...['utf8mb4_0900', 'utf8mb4_nopad'],
   ])
   expect(sed(forThis, translated)).toBe(text)
+})
+
+/** The commands of a dump that is whole. */
+const WHOLE = 'echo "-- Dump completed"'
+
+test('old backups of a FOLDER that is a link are removed', () => {
+  const { folder, filesOf, newOnes } = newBackups()
+  const link = path.join(newFolder(), 'link')
+  symlinkSync(folder, link)
+  const { status, stderr } = spawnSync(script, [link, '14', 'sh', '-c', WHOLE], {
+    encoding: 'utf8',
+  })
+  expect([status, stderr]).toEqual([0, ''])
+  expect(newOnes(filesOf())).toEqual([expect.stringMatching(TIME)])
+})
+
+test('a folder that the user may not read, such as lost+found, is left alone', () => {
+  const { folder, filesOf, newOnes } = newBackups()
+  const foreign = path.join(folder, 'lost+found')
+  mkdirSync(foreign, { mode: 0 })
+  const [command = '', ...args] = [...WITHOUT_RIGHTS, script, folder, '14', 'sh', '-c', WHOLE]
+  const { status, stderr } = spawnSync(command, args, { encoding: 'utf8' })
+  rmdirSync(foreign)
+  expect([status, stderr]).toEqual([0, ''])
+  expect(newOnes(filesOf())).toEqual([expect.stringMatching(TIME)])
 })
 
 test.each([
