@@ -1,5 +1,6 @@
 /** bin/backup: a backup by name and time, and the end of old ones. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   mkdirSync,
   readdirSync,
@@ -10,9 +11,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { engine, newFolder } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
+import { until } from '../support/instance.ts'
 import { migratedForFile } from '../support/migrated.ts'
 
 const { url } = await migratedForFile()
@@ -66,6 +69,11 @@ function newBackups() {
 /** Makes a file that was written so many days, and an hour, ago. */
 function makeOld(file: string, days: number) {
   writeFileSync(file, '')
+  setAge(file, days)
+}
+
+/** Has a file, or a folder, be of so many days, and an hour, ago. */
+function setAge(file: string, days: number) {
   utimesSync(file, new Date(), new Date(Date.now() - days * 86_400_000 - 3_600_000))
 }
 
@@ -86,7 +94,7 @@ const dump = ['mariadb-dump', 'mysqldump'].find(
   (name) => spawnSync(name, ['--version']).status === 0,
 )
 test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', () => {
-  const { folder, kept, run } = newBackups()
+  const { folder, run, newOnes } = newBackups()
   const { hostname, port, username, pathname } = new URL(url)
   const client = [`--host=${hostname}`, `--port=${port}`, `--user=${username}`]
   const options = ['--no-defaults', ...client, '--single-transaction', '--no-tablespaces']
@@ -138,6 +146,58 @@ test('a folder that the user may not read, such as lost+found, is left alone', (
   rmdirSync(foreign)
   expect([status, stderr]).toEqual([0, ''])
   expect(newOnes(filesOf())).toEqual([expect.stringMatching(TIME)])
+})
+
+test.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
+  '%s ends a dump, and leaves no file',
+  async (signal) => {
+    const { folder, all, filesOf } = newBackups()
+    // The signal meets the script alone, as that of Kubernetes meets process 1.
+    const child = spawn(script, [folder, '14', 'sh', '-c', `${WHOLE}; exec sleep 20`])
+    const ended = once(child, 'close')
+    await until('the dump has begun', () => filesOf().length > all.length)
+    child.kill(signal)
+    expect(await ended).toEqual([143, null])
+    expect(filesOf()).toEqual(all)
+  },
+)
+
+test.runIf(engine === 'sqlite')(
+  'SIGTERM ends a backup of the embedded database, and leaves no file',
+  async () => {
+    const { folder, all, filesOf } = newBackups()
+    const held = path.join(newFolder(), 'held.db')
+    using holder = new DatabaseSync(held)
+    holder.exec('create table pets (id); begin exclusive') // without a separate log, it also stops readers
+    const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${held}` }
+    const child = spawn(script, [folder, '14'], { env })
+    const ended = once(child, 'close')
+    await until('the backup has begun', () => filesOf().some((name) => name.endsWith('copy.db')))
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([143, null])
+    expect(filesOf()).toEqual(all)
+  },
+)
+
+test('what is left of backups that kill -9 ended is removed with old backups', () => {
+  const { folder, run, newOnes } = newBackups()
+  // Those of the embedded database are folders.
+  for (const [name, days] of [
+    ['petstore-2026-01-02T023000Z.part', 14],
+    ['petstore-2026-01-02T023000Z.db.part-k3J9aZ', 14],
+    ['petstore-2026-01-03T023000Z.db.part-b8Qw1c', 13],
+  ] as const) {
+    const left = path.join(folder, name)
+    if (name.includes('.db')) {
+      mkdirSync(left)
+      makeOld(path.join(left, 'copy.db'), days)
+      setAge(left, days)
+    } else makeOld(left, days)
+  }
+  const young = 'petstore-2026-01-03T023000Z.db.part-b8Qw1c'
+  const { status, stderr, files } = run('sh', '-c', WHOLE)
+  expect([status, stderr]).toEqual([0, ''])
+  expect(newOnes(files).slice(0, -1)).toEqual([young, `${young}/copy.db`])
 })
 
 test.each([
