@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { engine, newFolder } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
@@ -103,8 +104,8 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
   const [made = '', ...others] = newOnes(files)
   expect(made).toMatch(new RegExp(`${TIME.source}\\.sql$`))
   expect(others).toEqual([])
-  const text = readFileSync(path.join(folder, made), 'utf8')
-  expect(text).toContain('`pets`')
+  const dumped = readFileSync(path.join(folder, made), 'utf8')
+  expect(dumped).toContain('`pets`')
 
   // The lines of docs/operating.md for the other server: each replaces every name of one, and the other undoes it.
   const scripts = [...readRoot('docs/operating.md').matchAll(/^sed '(.+?)'/gm)].map(
@@ -112,15 +113,15 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
   )
   const sed = (script: string, input: string) =>
     spawnSync('sed', [script], { input, encoding: 'utf8' }).stdout
-  const [forOther = '', forThis = ''] = text.includes('utf8mb4_nopad_bin')
+  const [forOther = '', forThis = ''] = dumped.includes('utf8mb4_nopad_bin')
     ? scripts
     : scripts.toReversed()
   const collationsOf = (text: string) => new Set(text.match(/(?<=COLLATE.)\w+(?=_bin)/g))
-  const translated = sed(forOther, text)
-  expect([...collationsOf(text), ...collationsOf(translated)].sort()).toEqual([
+  const translated = sed(forOther, dumped)
+  expect([...collationsOf(dumped), ...collationsOf(translated)].sort()).toEqual([
     ...['utf8mb4_0900', 'utf8mb4_nopad'],
   ])
-  expect(sed(forThis, translated)).toBe(text)
+  expect(sed(forThis, translated)).toBe(dumped)
 })
 
 /** The commands of a dump that is whole. */
@@ -155,7 +156,7 @@ test.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
     // The signal meets the script alone, as that of Kubernetes meets process 1.
     const child = spawn(script, [folder, '14', 'sh', '-c', `${WHOLE}; exec sleep 20`])
     const ended = once(child, 'close')
-    await until('the dump has begun', () => filesOf().length > all.length)
+    await until('the dump has begun', () => filesOf().some((name) => name.endsWith('/backup.sql')))
     child.kill(signal)
     expect(await ended).toEqual([143, null])
     expect(filesOf()).toEqual(all)
@@ -172,10 +173,49 @@ test.runIf(engine === 'sqlite')(
     const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${held}` }
     const child = spawn(script, [folder, '14'], { env })
     const ended = once(child, 'close')
-    await until('the backup has begun', () => filesOf().some((name) => name.endsWith('copy.db')))
+    await until('the backup has begun', () => filesOf().some((name) => name.endsWith('/copy.db')))
     child.kill('SIGTERM')
     expect(await ended).toEqual([143, null])
     expect(filesOf()).toEqual(all)
+  },
+)
+
+test.runIf(engine === 'sqlite')(
+  'backups of one second, and of both kinds, have a file each',
+  async () => {
+    const { folder, filesOf, newOnes } = newBackups()
+    const bin = path.join(newFolder(), 'bin')
+    mkdirSync(bin)
+    writeFileSync(path.join(bin, 'date'), '#!/bin/sh\necho 2026-12-01T023000Z\n', { mode: 0o755 })
+    const env = { PATH: `${bin}:${process.env.PATH}`, DATABASE_URL: url }
+    const commands = [
+      [],
+      [],
+      ...['1', '2', '3'].map((name) => ['sh', '-c', `echo ${name}; ${WHOLE}`]),
+    ]
+    const said = await Promise.all(
+      commands.map(async (words) => {
+        const child = spawn(script, [folder, '14', ...words], { env })
+        const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
+        expect(code).toBe(0)
+        return /^Backed up to .+\/(.+)\n$/.exec(stdout)?.[1]
+      }),
+    )
+    const names = newOnes(filesOf())
+    expect(said.sort()).toEqual(names)
+    const numbers = names
+      .filter((name) => name.endsWith('.sql'))
+      .map((name) => readFileSync(path.join(folder, name), 'utf8').slice(0, 1))
+    expect(numbers.sort()).toEqual(['1', '2', '3'])
+    expect(names).toEqual(
+      expect.arrayContaining(['petstore-2026-12-01T023000Z.db', 'petstore-2026-12-01T023000Z.sql']),
+    )
+
+    // Both forms of names are removed.
+    for (const name of names) setAge(path.join(folder, name), 14)
+    const { status } = spawnSync(script, [folder, '14', 'sh', '-c', WHOLE])
+    expect(status).toBe(0)
+    expect(newOnes(filesOf())).toHaveLength(1)
   },
 )
 
@@ -209,11 +249,11 @@ test.each([
   expect({ status, files }).toEqual({ status: code, files: all })
 })
 
-test.each(['0', '00', '-1', 'a week', ''])(
+test.each(['0', '00', '-1', 'a week', '', '100000', '99999999999999999999'])(
   'DAYS = "%s" makes no backup and removes none',
   (days) => {
     const { all, keep } = newBackups()
-    const stderr = 'DAYS must be a number of days from 1 on: bin/backup FOLDER DAYS\n'
+    const stderr = 'DAYS must be a number of days from 1 to 99999: bin/backup FOLDER DAYS\n'
     expect(keep(days, 'echo', '-- Dump completed')).toEqual({ status: 1, stderr, files: all })
   },
 )
