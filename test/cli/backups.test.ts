@@ -125,7 +125,12 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
 })
 
 /** The commands of a dump that is whole. */
-const WHOLE = 'echo "-- Dump completed"'
+const WHOLE = dumpOf('`pets`', '`api_keys`')
+
+function dumpOf(...tables: string[]) {
+  const lines = tables.map((table) => `CREATE TABLE ${table} (`)
+  return `printf '%s\\n' '${[...lines, '-- Dump completed on 2026-12-01'].join("' '")}'`
+}
 
 test('old backups of a FOLDER that is a link are removed', () => {
   const { folder, filesOf, newOnes } = newBackups()
@@ -241,12 +246,38 @@ test('what is left of backups that kill -9 ended is removed with old backups', (
 })
 
 test.each([
-  ['fails', 'echo "-- Dump completed"; exit 2', 2],
-  ['ends early', 'echo "create table pets"', 1],
-])('a dump that %s leaves no file and removes none', (_, commands, code) => {
+  ['fails', `${WHOLE}; exit 2`, 2, ''],
+  ['ends early', 'echo "create table pets"', 1, 'The dump is not whole: its last line must be '],
+  [
+    'has no tables',
+    dumpOf(),
+    1,
+    'The dump does not create the table pets: dump the whole database',
+  ],
+  [
+    'lacks pets',
+    dumpOf('`api_keys`', '`pets_old`', '`my_pets`'),
+    1,
+    'The dump does not create the table pets: ',
+  ],
+  ['lacks API keys', dumpOf('`pets`'), 1, 'The dump does not create the table api_keys: '],
+])('a dump that %s leaves no file and removes none', (_, commands, code, message) => {
   const { all, run } = newBackups()
+  expect(run('sh', '-c', commands)).toEqual({
+    status: code,
+    stderr: expect.stringMatching(message === '' ? /^$/ : new RegExp(`^${message}[^\\n]*\\n$`)),
+    files: all,
+  })
+})
+
+test.each([
+  ['ANSI_QUOTES', dumpOf('"pets"', '"api_keys"')],
+  ['--skip-quote-names', dumpOf('pets', 'api_keys')],
+])('a dump with %s is kept', (_, commands) => {
+  const { run, newOnes } = newBackups()
   const { status, files } = run('sh', '-c', commands)
-  expect({ status, files }).toEqual({ status: code, files: all })
+  expect(status).toBe(0)
+  expect(newOnes(files)).toHaveLength(1)
 })
 
 test.each(['0', '00', '-1', 'a week', '', '100000', '99999999999999999999'])(
@@ -254,6 +285,6 @@ test.each(['0', '00', '-1', 'a week', '', '100000', '99999999999999999999'])(
   (days) => {
     const { all, keep } = newBackups()
     const stderr = 'DAYS must be a number of days from 1 to 99999: bin/backup FOLDER DAYS\n'
-    expect(keep(days, 'echo', '-- Dump completed')).toEqual({ status: 1, stderr, files: all })
+    expect(keep(days, 'sh', '-c', WHOLE)).toEqual({ status: 1, stderr, files: all })
   },
 )
