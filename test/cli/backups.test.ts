@@ -18,6 +18,7 @@ import { engine, newFolder } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
 import { until } from '../support/instance.ts'
 import { migratedForFile } from '../support/migrated.ts'
+import { mayTrace, traceNames } from '../support/process.ts'
 
 const { url } = await migratedForFile()
 const script = path.join(import.meta.dirname, '../../bin/backup')
@@ -223,6 +224,17 @@ test.runIf(engine === 'sqlite')(
     expect(newOnes(filesOf())).toHaveLength(1)
   },
 )
+
+test.runIf(mayTrace())('a backup and its name are on the disk before old ones are removed', () => {
+  const { folder } = newBackups()
+  const trace = path.join(newFolder(), 'trace')
+  const [command = '', ...args] = [...traceNames(trace), script, folder, '14', 'sh', '-c', WHOLE]
+  expect(spawnSync(command, args).status).toBe(0)
+  const calls = readFileSync(trace, 'utf8')
+  expect(calls).toMatch(
+    /fsync\([^\n]+\/backup\.sql>.+link[^\n]+Z\.sql".+fsync\([^\n]+\/the backups>.+unlink[^\n]+2026-01-02T023000Z\.db"/s,
+  )
+})
 
 test('what is left of backups that kill -9 ended is removed with old backups', () => {
   const { folder, run, newOnes } = newBackups()

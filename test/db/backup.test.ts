@@ -17,7 +17,14 @@ import { backUp } from '../../db/backup.ts'
 import { pass } from '../support/clock.ts'
 import { engine, newFolder } from '../support/database.ts'
 import { instanceForFile, until } from '../support/instance.ts'
-import { programs, runProgram, runServer, runToEnd } from '../support/process.ts'
+import {
+  mayTrace,
+  programs,
+  runProgram,
+  runServer,
+  runToEnd,
+  traceNames,
+} from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
 
 // One service for all tests; each test uses only its own pets.
@@ -306,6 +313,24 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(readdirSync(folder).sort()).toEqual([...left.slice(0, 1), 'monday.db', ...left.slice(1)])
     expect(await run('restore', 'monday.db', 'sqlite:again.db?create')).toMatchObject(done)
   })
+
+  test.runIf(mayTrace())(
+    'the new name of a backup, and of a database, is on the disk',
+    async () => {
+      for (const [program, args, url] of [
+        ['backup', ['monday.db'], service.databaseUrl],
+        ['restore', ['monday.db'], 'sqlite:new.db'],
+      ] as const) {
+        const variables = { DATABASE_URL: url }
+        const starter = traceNames(path.join(folder, program))
+        const traced = await runToEnd(programs[program], variables, [...args], folder, starter)
+        expect(traced).toMatchObject(done)
+        const calls = readFileSync(path.join(folder, program), 'utf8')
+        const given = program === 'backup' ? 'rename' : 'link'
+        expect(calls).toMatch(new RegExp(`${given}\\(".+ fsync\\(\\d+<${folder}>\\) += 0`, 's'))
+      }
+    },
+  )
 
   test('a restore waits for another process that holds the database', async () => {
     await run('backup', 'monday.db')

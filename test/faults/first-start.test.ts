@@ -1,10 +1,9 @@
 /** The first start on the embedded database: killed at each of its steps, and several at once. */
-import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { newFolder } from '../support/database.ts'
-import { programs, runProgram, runServer } from '../support/process.ts'
+import { mayTrace, programs, runProgram, runServer } from '../support/process.ts'
 
 const DATABASE_URL = 'sqlite:data/petstore.db?create'
 const CONCURRENCY = 4
@@ -15,11 +14,8 @@ const serves = async (folder: string) => {
   return await server.end('SIGTERM')
 }
 
-/** Whether strace, which kills a process at a system call, is there and may trace. */
-const hasStrace = spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
-
-// What changes files. A first start writes 45 times.
-test.runIf(hasStrace).each(['openat', 'ftruncate', 'unlink', 'fsync', 'pwrite64'])(
+// What changes files; strace kills the process at such a call. A first start writes 45 times.
+test.runIf(mayTrace()).each(['openat', 'ftruncate', 'unlink', 'fsync', 'pwrite64'])(
   'a first start that is killed at any %s is done by the next one',
   async (call) => {
     let step = 0

@@ -118,6 +118,18 @@ export const mayMount = (): boolean => {
   return spawnSync(command, [...args, 'true']).status === 0
 }
 
+/** Whether strace is there, and may trace. */
+export const mayTrace = (): boolean => spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
+
+/**
+ * The starter of a program that writes to `file` which names it gives and removes, and what it has written to the
+ * disk (fsync), in their order.
+ */
+export const traceNames = (file: string) => {
+  const calls = 'trace=fsync,link,linkat,rename,renameat2,unlink,unlinkat'
+  return ['strace', '-f', '-y', '-qq', '-e', calls, '-e', 'signal=none', '-o', file]
+}
+
 /** Runs a program to its end, as `runProgram` does. */
 export async function runToEnd(...parameters: Parameters<typeof runProgram>) {
   const program = runProgram(...parameters)
