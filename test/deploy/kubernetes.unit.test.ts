@@ -1,6 +1,13 @@
 /** The manifests of deploy/: their fields, by the types of Kubernetes, and what they say of the service. */
 import { spawnSync } from 'node:child_process'
-import { symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
@@ -43,6 +50,7 @@ test.each(files)('%s has only fields that Kubernetes knows', (file) => {
 
 const [secret, deployment, service, budget, job] = objectsOf(readRoot('deploy/kubernetes.yaml'))
 const [, cronJob] = objectsOf(readRoot('deploy/kubernetes-backup.yaml'))
+const backup = cronJob.spec.jobTemplate.spec.template.spec
 const { template } = deployment.spec
 const [container] = template.spec.containers
 
@@ -56,7 +64,7 @@ test('the Service and the PodDisruptionBudget select the Pods of the Deployment'
 })
 
 test('each Pod obeys the restricted standard, and reads the Secret from files', () => {
-  for (const { spec } of [template, job.spec.template, cronJob.spec.jobTemplate.spec.template]) {
+  for (const { spec } of [template, job.spec.template, { spec: backup }]) {
     expect(spec).toMatchObject({ enableServiceLinks: false, automountServiceAccountToken: false })
     expect(spec.securityContext).toMatchObject({
       runAsNonRoot: true,
@@ -75,6 +83,9 @@ test('each Pod obeys the restricted standard, and reads the Secret from files', 
     expect(volumeMounts[0]).toMatchObject({ mountPath: '/run/secrets/petstore', readOnly: true })
   }
   expect(job.spec.template.spec.containers[0].image).toBe(container.image)
+  const [tools] = backup.initContainers
+  expect(tools.image).toBe(container.image)
+  expect(tools.securityContext).toEqual(backup.containers[0].securityContext)
 })
 
 test('the variables are those of the service, and a Pod stops in time', () => {
@@ -95,4 +106,45 @@ test('the variables are those of the service, and a Pod stops in time', () => {
   expect(container.ports[1].containerPort).toBe(config.metricsPort)
   // /readyz answers within a second while the database hangs.
   expect(container.readinessProbe).toMatchObject({ timeoutSeconds: 2 })
+})
+
+const WHOLE = 'printf "%s\\n" "CREATE TABLE pets (" "CREATE TABLE api_keys (" "-- Dump completed"'
+
+test.each([
+  ['whole', WHOLE, 0],
+  ['half', 'echo "CREATE TABLE pets ("', 1],
+  ['without tables', 'echo "-- Dump completed"', 1],
+  ['of a program that fails', `${WHOLE}; exit 2`, 2],
+])('the script of the CronJob with a dump that is %s', (_, commands, code) => {
+  const [bin, secrets, backups] = [newFolder(), newFolder(), newFolder()]
+  const mysqldump = `#!/bin/sh\n[ "$MYSQL_PWD" = change-me ] || exit 3\n${commands}\n`
+  writeFileSync(path.join(bin, 'mysqldump'), mysqldump, { mode: 0o755 })
+  writeFileSync(path.join(secrets, 'database-password'), secret.stringData['database-password'])
+  const kept = ['monthly/petstore-2026-01-02T023000Z.sql', 'other.sql']
+  const old = 'petstore-2026-01-02T023000Z.sql'
+  mkdirSync(path.join(backups, 'monthly'))
+  for (const name of [...kept, old]) {
+    writeFileSync(path.join(backups, name), '')
+    utimesSync(path.join(backups, name), 0, 0)
+  }
+
+  // What the first container copies, from the folder in which the image starts it.
+  const [{ command: copy }] = backup.initContainers
+  expect(copy).toEqual(['cp', 'bin/backup', '/tools/'])
+  copyFileSync(path.join(root, 'bin/backup'), path.join(bin, 'backup'))
+  const { command, args, volumeMounts } = backup.containers[0]
+  const places: Record<string, string> = { secret: secrets, backups, tools: bin }
+  const script = volumeMounts.reduce(
+    (text: string, { name, mountPath }: { name: string; mountPath: string }) =>
+      text.replaceAll(` ${mountPath}`, ` ${places[name]}`),
+    args[0],
+  )
+  const env = { PATH: `${bin}:${process.env.PATH}` }
+  const { status } = spawnSync(command[0], [...command.slice(1), script], { env })
+  expect(status).toBe(code)
+  const files = readdirSync(backups, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name !== 'monthly',
+  )
+  const made = code === 0 ? expect.stringMatching(/^petstore-2\S+Z\.sql$/) : old
+  expect(files.sort()).toEqual([...kept, made])
 })
