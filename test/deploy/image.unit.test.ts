@@ -64,6 +64,13 @@ test.each(units)('%s starts the service again however often it has failed', (uni
   expect(readRoot(unit)).toMatch(/^Restart=always$/m)
 })
 
+test('the timer makes a backup each night, and after a night in which the machine was off', () => {
+  const [, timer = ''] = readRoot('deploy/petstore-backup.timer').split('\n[Timer]\n')
+  const settings = timer.split('\n[')[0]
+  expect(settings).toMatch(/^OnCalendar=\*-\*-\* \d\d:\d\d$/m)
+  expect(settings).toMatch(/^Persistent=true$/m)
+})
+
 test.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)(
   'systemd knows each setting of the units',
   () => {
