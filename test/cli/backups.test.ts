@@ -225,6 +225,18 @@ test.runIf(engine === 'sqlite')(
   },
 )
 
+test.runIf(engine === 'sqlite')('backups that end at the same moment succeed', async () => {
+  const { folder } = newBackups()
+  const repeat = async () => {
+    for (let round = 0; round < 8; round++) {
+      const child = spawn(script, [folder, '14', 'sh', '-c', WHOLE])
+      const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
+      expect([code, stderr]).toEqual([0, ''])
+    }
+  }
+  await Promise.all([repeat(), repeat(), repeat(), repeat()])
+})
+
 test.runIf(mayTrace())('a backup and its name are on the disk before old ones are removed', () => {
   const { folder } = newBackups()
   const trace = path.join(newFolder(), 'trace')
