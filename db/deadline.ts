@@ -6,6 +6,11 @@ export interface Waiter {
   giveUp(reason: Error): void
 }
 
+/** What a store needs of a call. */
+export interface WithDeadline {
+  readonly deadline: Deadline
+}
+
 /**
  * The deadline of a call. The call ends after `timeout` milliseconds, or earlier when `giveUp` is called.
  * Infinity means no timeout.

@@ -1,6 +1,6 @@
 /** What differs between MySQL and SQLite. */
 import type { DialectAdapter, QueryExecutorProvider, RawBuilder } from 'kysely'
-import type { Database } from './database.ts'
+import type { Database, RootDatabase } from './database.ts'
 import type { Tables } from './tables.ts'
 
 /** A database and all transactions on it share one engine. */
@@ -21,7 +21,7 @@ export interface Engine extends DialectAdapter {
   /** Whether the database works in this process, which waits for it. */
   readonly isInProcess: boolean
   /** Runs work under the lock of the database. Throws LockedError if others hold it for a second (MySQL) or five (SQLite). */
-  underLock<Result>(db: Database, work: (session: Database) => Promise<Result>): Promise<Result>
+  underLock<Result>(db: RootDatabase, work: (session: Database) => Promise<Result>): Promise<Result>
   /**
    * Marks a new database as the service's, in which migrations will create tables. Returns the name of a
    * table that belongs to another program, if there is one. `isOurs`: some migrations have run here.

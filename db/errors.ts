@@ -32,6 +32,9 @@ export class LockedError extends DatabaseUnavailableError {}
 /** Another transaction was in the way, so the database has undone this one. */
 export class ConflictError extends DatabaseUnavailableError {}
 
+/** Another request has stored an Idempotency-Key meanwhile, or is about to: look for the key before another attempt. */
+export class KeyTakenError extends ConflictError {}
+
 /** The database is closed, or its files were replaced, removed or damaged, so an operator must act. Not repeated. */
 export class BrokenDatabaseError extends DatabaseUnavailableError {}
 
@@ -55,8 +58,3 @@ export class DuplicateError extends RejectedRowError {
 
 /** The table has the new column or index already. */
 export class ExistsError extends Error {}
-
-/** The server does not guarantee consecutive ids for one insert. The statement was not sent. */
-export class NoConsecutiveIdsError extends Error {
-  override name = 'NoConsecutiveIdsError'
-}

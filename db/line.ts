@@ -1,52 +1,32 @@
-/** The lines in which the calls of a database wait for lanes. lanes.ts alone decides when a line begins. */
-import type { Kysely } from 'kysely'
+/** The lines in which calls wait for sessions. A line alone changes what waits in it; queue.ts decides when it begins. */
 import type { Deadline, Waiter } from './deadline.ts'
-import { type Compiled, type LoanPlan, type Plan, statementOf, type WorkPlan } from './plan.ts'
-import type { Session } from './session.ts'
-import type { Tables } from './tables.ts'
+import type { Plan, Use } from './plan.ts'
 
-/** Maximum number of calls that wait in a line. */
+/** Maximum number of entries that wait in a line. */
 const MAX_WAITING = 1_000
 
-/**
- * Number of lanes of a line whose calls share statements: while the database works on one statement, the
- * service answers the calls of the other. A second lane makes pages and creations with a key 3 to 7 % faster;
- * a third makes the statements so small that it costs more than it saves.
- */
-const SHARED_LANES = 2
-
-/** Milliseconds for which each call has a statement of its own, after one of several was impossible. */
-const SPLIT_LIFETIME = 60_000
-
-/** What the calls of a line wait for: see the table in lanes.ts. */
-export type State = 'empty' | 'gathering' | 'held' | 'due'
-
-/** The current numbers of lanes in use, and of calls that wait for one. */
+/** The current numbers of sessions in use, and of entries that wait for one. */
 export interface Usage {
   used: number
   waiting: number
 }
 
-/** A call in a line, or whose statement runs. */
-export class QueuedCall implements Waiter {
-  readonly input: unknown
+/** What has a session for itself, until it gives the session back. */
+export interface Loan {
+  readonly use: Use
+  readonly isLoan: true
+}
+
+/** What a call waits for: the output of an input of its plan, or a session. */
+export class Entry implements Waiter {
+  readonly group: Group
   readonly deadline: Deadline
   readonly promise: Promise<unknown>
   readonly resolve: (output: unknown) => void
   readonly reject: (error: unknown) => void
-  /** Waiting calls of one name are one input; a call without one is one by itself. */
-  name: bigint | string | undefined
-  /** The line in which it waits. */
-  line: Line | undefined
-  /** The first call of its name, whose input is that of all. */
-  first: QueuedCall = this
-  /** Of the first call: the later ones, which have its output, and the number of all that wait. */
-  others: QueuedCall[] | undefined
-  waiting = 0
 
-  constructor(input: unknown, name: QueuedCall['name'], deadline: Deadline) {
-    this.input = input
-    this.name = name
+  constructor(group: Group, deadline: Deadline) {
+    this.group = group
     this.deadline = deadline
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     this.promise = promise
@@ -54,246 +34,190 @@ export class QueuedCall implements Waiter {
     this.reject = reject
   }
 
-  /** Rejects the call with the reason of its deadline. */
+  /** Leaves the line, or what runs, with the reason of the deadline. */
   giveUp(reason: Error): void {
-    this.line?.remove(this)
+    this.group.line.leave(this)
     this.reject(reason)
-  }
-
-  /** Resolves the call, and the others of its name. */
-  answer(output: unknown): void {
-    this.resolve(output)
-    if (this.others) for (const other of this.others) other.resolve(output)
-  }
-
-  /** Makes the call one that may wait again, with an input of its own. */
-  separate(): void {
-    this.name = undefined
-    this.first = this
-    this.others = undefined
   }
 }
 
-/** Calls that wait for lanes: of a plan and a kind of its inputs. */
+/** The entries of one input. */
+export class Group {
+  readonly line: Line
+  readonly input: unknown
+  readonly identity: unknown
+  /** In the order of their arrival. */
+  readonly entries = new Set<Entry>()
+  /** The place in the order of all groups of the line. */
+  readonly serial: number
+
+  constructor(line: Line, serial: number, input: unknown, identity: unknown) {
+    this.line = line
+    this.serial = serial
+    this.input = input
+    this.identity = identity
+  }
+
+  /** Whether one of its entries is not given up. */
+  get isLive(): boolean {
+    for (const { deadline } of this.entries) if (!deadline.reason) return true
+    return false
+  }
+
+  resolve(output: unknown): void {
+    for (const entry of this.entries) entry.resolve(output)
+  }
+
+  reject(error: unknown): void {
+    for (const entry of this.entries) entry.reject(error)
+  }
+}
+
+/** What waits for sessions: the inputs of a plan of one kind, or loans of one use. */
 export class Line {
-  readonly plan: Plan<never, unknown> | WorkPlan<never, unknown> | LoanPlan
-  readonly kind: string
-  readonly isLoan: boolean
-  /** The compiled statements of the plan and the kind. */
-  readonly compiled: Compiled
+  readonly work: Plan<never, unknown> | Loan
   readonly #usage: Usage
-  readonly #maxSize: number
-  readonly #maxLanes: number
-  /** The first call of each input, in the order of their arrival. Some have been given up. */
-  #calls: QueuedCall[] = []
+  /** What waits, a group for each input, in order. A new list for each time of gathering: see `gather`. */
+  #groups: Group[] = []
   /**
-   * Those of several calls that wait, by their names. A new map for each statement: V8 links the tables of a map
-   * that is emptied and filled again, so the garbage collector would keep the calls of the old ones.
+   * Those of several groups, by their identities. A new map after each statement: V8 links the tables of a map
+   * that is emptied and filled again, so the garbage collector would keep the entries of the old ones.
    */
-  #named: Map<QueuedCall['name'], QueuedCall> | undefined
-  /** The number of calls that wait, and of their inputs. */
-  count = 0
-  #inputs = 0
-  /** The statements of this round that still run: they hold the waiting calls back. `letGo` begins a new round. */
-  #holding = 0
-  #round = 0
-  /** The number of calls of the latest statement. */
-  lastCount = 0
-  /** See the table in lanes.ts. */
-  state: State = 'empty'
-  /** How often it has begun to gather calls. */
-  turn = 0
+  #known: Map<unknown, Group> | undefined
+  /** The number of entries that wait. */
+  #count = 0
+  #serial = 0
+  #isDue = false
+  /** The number of entries of the latest statement. */
+  #lastCount = 0
   /**
    * Whether a call has begun alone in this turn of the event loop, where the database answers within the turn:
    * otherwise each further call of the turn would seem alone.
    */
-  wasAlone = false
-  /** Lets the calls go that are held back for long. */
-  timer: NodeJS.Timeout | undefined
-  #splitUntil = 0
-  #single: Line | undefined
+  #hasBegunInTurn = false
 
-  constructor(
-    plan: Line['plan'],
-    kind: string,
-    compiled: Compiled,
-    maxSize: number,
-    usage: Usage,
-    maxLanes = SHARED_LANES,
-  ) {
-    this.plan = plan
-    this.kind = kind
-    this.isLoan = 'isLoan' in plan
-    this.compiled = compiled
-    this.#maxSize = maxSize
-    this.#maxLanes = this.isLoan ? Number.POSITIVE_INFINITY : maxLanes
+  constructor(work: Line['work'], usage: Usage) {
+    this.work = work
     this.#usage = usage
   }
 
-  /** The line of the calls of this one each of which has a statement of its own. */
-  get single(): Line {
-    const { plan, kind, compiled } = this
-    this.#single ??= new Line(plan, kind, compiled, 1, this.#usage, Number.POSITIVE_INFINITY)
-    return this.#single
+  get isEmpty(): boolean {
+    return this.#count === 0
   }
 
-  /** Lets each call have a statement of its own for a minute: the database may serve several together by then. */
-  split(): void {
-    this.#splitUntil = performance.now() + SPLIT_LIFETIME
+  /** Whether its entries wait for a session. Before, they gather: they wait for others of the moment or the turn. */
+  get isDue(): boolean {
+    return this.#isDue
   }
 
-  get isSplit(): boolean {
-    return performance.now() < this.#splitUntil
-  }
-
-  /** Whether no other call may wait. The calls of one turn are never too many: they are about to begin. */
+  /** Whether no other entry may wait. Those that gather are never too many: they are about to begin. */
   get isFull(): boolean {
-    return this.count >= MAX_WAITING && this.state !== 'gathering'
+    return this.#isDue && this.#count >= MAX_WAITING
   }
 
-  /** Whether the statements that run hold the waiting calls back. */
-  get isHeld(): boolean {
-    return this.#holding >= this.#maxLanes && this.#inputs < this.#maxSize
+  /** The number of inputs that wait. */
+  get size(): number {
+    return this.#groups.length
   }
 
-  /** The number of lanes that the waiting calls could have. */
-  get wanted(): number {
-    const lanes = Math.ceil(this.#inputs / this.#maxSize)
-    return Math.min(lanes, Math.max(1, this.#maxLanes - this.#holding))
+  /** Whether the latest statement had one entry at most. */
+  get wasAlone(): boolean {
+    return this.#lastCount <= 1
   }
 
-  add(call: QueuedCall): void {
-    const { name } = call
-    const first = name === undefined ? undefined : this.#firstOf(name)
-    if (!first) {
-      this.#calls.push(call)
-      this.#named?.set(name, call)
-    } else if (first.others) first.others.push(call)
-    else first.others = [call]
-    call.line = this
-    call.first = first ?? call
-    if (call.first.waiting++ === 0) this.#inputs++
-    this.count++
+  get hasBegunInTurn(): boolean {
+    return this.#hasBegunInTurn
+  }
+
+  /** Takes note that a call begins alone in this turn. */
+  beginTurn(): void {
+    this.#hasBegunInTurn = true
+    setImmediate(() => {
+      this.#hasBegunInTurn = false
+    })
+  }
+
+  /** Adds an entry: to those of its identity, if there are any. */
+  join(input: unknown, identity: unknown, deadline: Deadline): Entry {
+    const group = this.#groupOf(identity) ?? this.#newGroup(input, identity)
+    const entry = new Entry(group, deadline)
+    group.entries.add(entry)
+    this.#count++
     this.#usage.waiting++
+    return entry
   }
 
-  /** Removes a call from those that wait. */
-  remove(call: QueuedCall): void {
-    this.#leave(call)
-    const { first } = call
-    if (first.waiting > 0) return
-    this.#inputs--
-    this.#named?.delete(first.name)
-    if (this.count === 0 && this.state !== 'gathering') this.clear()
-    // While no lane can be had, those that are given up must not add up.
-    else if (this.#calls.length > 2 * MAX_WAITING) this.#calls = this.#calls.filter(waits)
+  #groupOf(identity: unknown): Group | undefined {
+    if (identity === undefined || this.#count === 0) return undefined
+    this.#known ??= new Map(this.#groups.map((group) => [group.identity, group]))
+    return this.#known.get(identity)
   }
 
-  /** Removes the calls of the next statement, and returns the first one of each input. */
-  takeNext(): QueuedCall[] {
-    const next = this.#nextCalls()
-    for (const first of next) {
-      // It may have been given up, while others of its name wait.
-      if (first.line) this.#leave(first)
-      if (first.others) for (const other of first.others) if (other.line) this.#leave(other)
-    }
-    this.#inputs -= next.length
-    this.#stopTimer()
-    if (this.count === 0) this.clear()
-    else if (this.#named) for (const { name } of next) this.#named.delete(name)
-    return next
+  #newGroup(input: unknown, identity: unknown): Group {
+    const group = new Group(this, this.#serial++, input, identity)
+    this.#groups.push(group)
+    this.#known?.set(identity, group)
+    return group
   }
 
-  /** Lets the calls wait for others. Returns the turn. */
-  gather(): number {
-    this.#stopTimer()
-    this.state = 'gathering'
-    return ++this.turn
-  }
-
-  /** Notes that no call waits. */
-  clear(): void {
-    this.#calls = []
-    this.#named = undefined
-    this.state = 'empty'
-    this.#stopTimer()
-  }
-
-  #stopTimer(): void {
-    clearTimeout(this.timer)
-    this.timer = undefined
-  }
-
-  #leave(call: QueuedCall): void {
-    call.line = undefined
-    call.first.waiting--
-    this.count--
+  /** Removes an entry that is given up, unless it has begun. */
+  leave(entry: Entry): void {
+    const { group } = entry
+    const place = placeOf(this.#groups, group.serial)
+    if (this.#groups[place] !== group) return
+    group.entries.delete(entry)
+    this.#count--
     this.#usage.waiting--
+    if (group.entries.size > 0) return
+    this.#groups.splice(place, 1)
+    this.#known?.delete(group.identity)
+    if (this.#count === 0) this.#clear()
   }
 
-  /** Returns the call with this name whose input is that of all, if there is one. */
-  #firstOf(name: QueuedCall['name']): QueuedCall | undefined {
-    if (this.count === 0) return undefined
-    this.#named ??= new Map(this.#calls.filter(waits).map((call) => [call.name, call]))
-    return this.#named.get(name)
+  /** Returns what stands for the entries that gather now: the argument of `makeDue`. */
+  get gathering(): unknown {
+    return this.#groups
   }
 
-  #nextCalls(): QueuedCall[] {
-    const all = this.#calls
-    if (this.#inputs === all.length && this.#inputs <= this.#maxSize) return all
-    const next: QueuedCall[] = []
-    let index = 0
-    for (; index < all.length && next.length < this.#maxSize; index++) {
-      const call = all[index] as QueuedCall // the index is within the list
-      if (waits(call)) next.push(call)
-    }
-    all.splice(0, index)
+  /** Makes the entries due that gathered then, if they still do. Returns whether it has. */
+  makeDue(gathering: unknown): boolean {
+    if (this.#groups !== gathering || this.#isDue || this.#count === 0) return false
+    this.#isDue = true
+    return true
+  }
+
+  /** Makes the entries due that wait, also those that gather: a session has become free. */
+  hurry(): void {
+    this.#isDue = this.#count > 0
+  }
+
+  /** Removes the groups of the next statement, `size` at most, and returns them. */
+  take(size: number): Group[] {
+    const next = this.#groups.length <= size ? this.#groups : this.#groups.splice(0, size)
+    const count = next.reduce((sum, { entries }) => sum + entries.size, 0)
+    this.#lastCount = count
+    this.#count -= count
+    this.#usage.waiting -= count
+    if (this.#count === 0) this.#clear()
+    this.#known = undefined
     return next
   }
 
-  /** Notes that a statement of so many calls has begun. Returns the round, for `noteEnd`. */
-  noteBegin(count: number): number {
-    this.lastCount = count
-    this.#holding++
-    return this.#round
-  }
-
-  /** Notes that a statement has ended: its calls are due, also those that gather. */
-  noteEnd(round: number): void {
-    if (round === this.#round) this.#holding--
-    if (this.count === 0) return
-    this.#stopTimer()
-    this.state = 'due'
-  }
-
-  /** Lets the calls go that the statements hold back. The statements go on. */
-  letGo(): void {
-    this.timer = undefined
-    this.#round++
-    this.#holding = 0
-    this.state = 'due'
-  }
-
-  /** Runs inputs on a session, and returns their outputs in order. Throws the errors of db/errors.ts. */
-  async run(
-    db: Kysely<Tables>,
-    session: Session,
-    inputs: unknown[],
-    deadline: Deadline,
-  ): Promise<unknown[]> {
-    const { plan, kind, compiled } = this
-    if ('isLoan' in plan) throw new Error('A loan runs nothing')
-    if ('run' in plan) return await plan.run(session, inputs as never[], deadline)
-    const statement = statementOf(plan, kind, compiled, db, inputs as never[])
-    return plan.split(await session.execute<never>(statement, deadline), inputs as never[])
+  #clear(): void {
+    this.#groups = []
+    this.#known = undefined
+    this.#isDue = false
   }
 }
 
-/** Whether the first call of an input waits, or others of its name do. */
-const waits = ({ waiting }: QueuedCall): boolean => waiting > 0
-
-/** Returns the calls, and with each the others of its name. */
-export const withOthers = (calls: QueuedCall[]): QueuedCall[] =>
-  calls.some(({ others }) => others)
-    ? calls.flatMap((call) => [call, ...(call.others ?? [])])
-    : calls
+/** Returns the place of the group with this serial, by halves: a thousand that leave do not each search a thousand. */
+function placeOf(groups: Group[], serial: number): number {
+  let low = 0
+  let high = groups.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((groups[middle] as Group).serial < serial) low = middle + 1
+    else high = middle
+  }
+  return low
+}

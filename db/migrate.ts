@@ -1,5 +1,5 @@
 /** Migrations: brings a database to the newest schema, and checks whether it has it. Their lock. */
-import type { Database } from './database.ts'
+import type { Database, RootDatabase } from './database.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
@@ -30,7 +30,7 @@ const HELD = 'other processes have held its lock for a minute; try again when th
  * DatabaseUnavailableError, also for tables of another program.
  */
 export async function migrate(
-  db: Database,
+  db: RootDatabase,
   report?: Report,
   migrations = MIGRATIONS,
 ): Promise<string[]> {
@@ -90,20 +90,20 @@ export async function isCurrent(
   migrations = MIGRATIONS,
 ): Promise<boolean> {
   engineOf(db).checkPlace()
-  const executed = await executedNames(db, { deadline, isAhead: true })
+  const executed = await executedNames(db, { deadline, isForReadiness: true })
   return migrations.every(({ name }) => executed.includes(name))
 }
 
 async function executedNames(
   db: Database,
-  options: Pick<Statement, 'deadline' | 'isAhead'> = {},
+  options: Pick<Statement, 'deadline' | 'isForReadiness'> = {},
 ): Promise<string[]> {
   const query = db
     .withTables<Executed>()
     .selectFrom(TABLE)
     // Where the database had the character set `binary`, Kysely's Migrator made its names binary, too.
     .select((builder) => builder.cast<string>('name', 'char').as('name'))
-  const { rows } = await db.lanes.execute<{ name: string }>({ ...query.compile(), ...options })
+  const { rows } = await db.runner.execute<{ name: string }>({ ...query.compile(), ...options })
   return rows.map(({ name }) => name)
 }
 
@@ -112,7 +112,7 @@ async function executedNames(
  * has one lock on each node. On SQLite the work is one transaction. Throws LockedError after a minute.
  */
 export async function underLock<Result>(
-  db: Database,
+  db: RootDatabase,
   work: (session: Database) => Promise<Result>,
   report?: Report,
 ): Promise<Result> {

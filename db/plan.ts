@@ -1,33 +1,39 @@
-/** Plans: how concurrent calls share a session. A plan is data, which the queue reads. */
+/** Plans: how concurrent calls share a session. A plan is data, which the queue and transactions read. */
 import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import type { Session, Statement } from './session.ts'
 import type { Tables } from './tables.ts'
 
-/** What a lane is used for. `ahead` is for readiness: before all others, and if need be one lane beyond all. */
-export type Use = 'read' | 'write' | 'ahead'
-
-/** Maximum number of inputs of a statement or transaction, in a database of this process and on a server. */
-interface MaxSize {
-  readonly inProcess: number
-  readonly server: number
-}
+/** What a session is used for. */
+export type Use = 'read' | 'write' | 'readiness'
 
 /** Returns a placeholder for the value that `read` returns of an input at each execution. */
 export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
 
-/** Calls that share statements. `Shared` is the output of an input, which the calls with inputs of one name share. */
-export interface Plan<Input, Output, Shared = unknown> {
+/** What all plans have. `Shared` is the result of an input, of which each caller gets an `Output`. */
+interface Common<Input, Output, Shared> {
   readonly use: 'read' | 'write'
-  readonly maxSize: MaxSize
-  /** Whether calls to a server do not wait for those of the next turn of the event loop. */
+  /** Maximum number of inputs that run together, in a database of this process and on a server. */
+  readonly maxSize: { readonly inProcess: number; readonly server: number }
+  /** Whether inputs run together only on a session with consecutive ids. */
+  readonly needsConsecutiveIds?: boolean
+  /** Whether inputs for a server do not wait for those of the next turn of the event loop. */
   readonly isEarly?: boolean
-  /** The kind of an input: only inputs of one kind share a statement. */
+  /** The kind of an input: only inputs of one kind run together. */
   kindOf?(input: Input): string
-  /** The name of an input: waiting inputs of one name are one input, whose output their calls share. */
-  nameOf?(input: Input): bigint | string
-  /** The number of inputs that the statement for so many inputs has: the first one takes the other places. */
-  sizeOf?(count: number): number
+  /** The identity of an input: inputs with one identity that wait are one input, whose result they share. */
+  identityOf?(input: Input): bigint | string
+  /** Returns the output of one of the callers that share a result, which may change it. */
+  output(shared: Shared): Output
+  /** Whether one of several inputs may be to blame for an error: then the others run without it. */
+  blamesOne?(error: unknown): boolean
+}
+
+/** A plan whose inputs share a statement. */
+export interface StatementPlan<Input, Output, Shared = unknown>
+  extends Common<Input, Output, Shared> {
+  /** Returns how many inputs the statement for `count` of them has room for: spare places repeat the first one. */
+  roomFor?(count: number): number
   /**
    * Builds the statement for several inputs of a kind, which is compiled once for each number of them.
    * `values` has a `value` for each input, to put in place of what differs between executions:
@@ -36,47 +42,25 @@ export interface Plan<Input, Output, Shared = unknown> {
    * `[Placeholder, 20]`, which are `[7n, 20]` in the execution with `{ id: 7n }`
    */
   build(db: Kysely<Tables>, values: Value<Input>[], kind: string): Compilable
-  /** Returns the outputs, in the order of the inputs. */
+  /** Returns the results, in the order of the inputs. */
   split(result: QueryResult<never>, inputs: Input[]): Shared[]
-  /** Returns the output of one of the calls that share it, which may change it. */
-  output(shared: Shared): Output
-  /** Whether one input alone caused this error. Each input then has a statement of its own. */
-  isOfOne?(error: unknown): boolean
-  /** See `Statement`. */
-  needsConsecutiveIds?(count: number): boolean
 }
 
-/** Works that share a transaction. */
-export interface WorkPlan<Work, Output> {
-  readonly use: 'write'
-  readonly maxSize: MaxSize
-  /**
-   * Returns the outputs of the works, in their order. Throws PartialError if the failures are those of some
-   * works, and the others can be repeated without them.
-   */
-  run(session: Session, works: Work[], deadline: Deadline): Promise<Output[]>
+/** A plan whose inputs share a transaction. It is not repeated: another attempt needs another look at the database. */
+export interface TransactionPlan<Input, Output, Shared = unknown>
+  extends Common<Input, Output, Shared> {
+  /** Runs the inputs in a transaction on the session, and returns their results, in their order. */
+  transact(
+    inputs: Input[],
+    session: Session,
+    deadline: Deadline,
+    statements: Statements,
+  ): Promise<Shared[]>
 }
 
-/** Calls each of which has a session for itself. */
-export interface LoanPlan {
-  readonly use: Use
-  readonly maxSize: MaxSize
-  readonly isLoan: true
-}
-
-/** Some of several works failed, so that the transaction was rolled back with the effects of all. */
-export class PartialError extends Error {
-  /** The errors of the works, by their places. */
-  readonly failures: Map<number, unknown>
-
-  constructor(failures: Map<number, unknown>) {
-    super('Some works of a shared transaction failed')
-    this.failures = failures
-  }
-}
-
-/** The compiled statements of a plan and a kind, by the number of their inputs. */
-export type Compiled = Map<number, CompiledQuery>
+export type Plan<Input, Output, Shared = unknown> =
+  | StatementPlan<Input, Output, Shared>
+  | TransactionPlan<Input, Output, Shared>
 
 /** What stands in a compiled statement for a value of each execution. */
 class Placeholder<Input> {
@@ -101,28 +85,46 @@ const valueAt =
   (read) =>
     new Placeholder<Input>(index, read) as never
 
-/** Returns the statement of a plan for these inputs, with their values. */
-export function statementOf<Input, Output>(
-  plan: Plan<Input, Output>,
-  kind: string,
-  compiled: Compiled,
-  db: Kysely<Tables>,
-  inputs: Input[],
-): Statement {
-  const size = plan.sizeOf?.(inputs.length) ?? inputs.length
-  let query = compiled.get(size)
-  if (!query) {
-    const values = Array.from({ length: size }, (_, index) => valueAt<Input>(index))
-    query = plan.build(db, values, kind).compile()
-    compiled.set(size, query)
+/** The statements of plans. Each is compiled once, for all connections and transactions of a database. */
+export class Statements {
+  /** What builds the statements, and executes none. */
+  readonly builder: Kysely<Tables>
+  /** By plan, kind and number of inputs. Nothing is removed. */
+  readonly #compiled = new Map<unknown, Map<string, Map<number, CompiledQuery>>>()
+
+  constructor(builder: Kysely<Tables>) {
+    this.builder = builder
   }
-  const parameters = query.parameters.map((parameter) =>
-    parameter instanceof Placeholder ? parameter.valueOf(inputs) : parameter,
-  )
-  return {
-    ...query,
-    parameters,
-    isRead: plan.use === 'read',
-    needsConsecutiveIds: plan.needsConsecutiveIds?.(inputs.length) ?? false,
+
+  /** Executes the statement of inputs of one kind on a session, and returns their results in order. Throws the errors of db/errors.ts. */
+  async run<Input, Shared>(
+    plan: StatementPlan<Input, unknown, Shared>,
+    inputs: Input[],
+    session: Session,
+    deadline: Deadline,
+  ): Promise<Shared[]> {
+    const result = await session.execute<never>(this.#statementOf(plan, inputs), deadline)
+    return plan.split(result, inputs)
+  }
+
+  #statementOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): Statement {
+    const query = this.#compiledOf(plan, inputs)
+    const parameters = query.parameters.map((parameter) =>
+      parameter instanceof Placeholder ? parameter.valueOf(inputs) : parameter,
+    )
+    return { ...query, parameters, isRead: plan.use === 'read' }
+  }
+
+  #compiledOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): CompiledQuery {
+    const kind = plan.kindOf?.(inputs[0] as Input) ?? '' // a plan runs one input at least
+    const size = plan.roomFor?.(inputs.length) ?? inputs.length
+    const known = this.#compiled.get(plan)?.get(kind)?.get(size)
+    if (known) return known
+    const values = Array.from({ length: size }, (_, index) => valueAt<Input>(index))
+    const query = plan.build(this.builder, values, kind).compile()
+    const kinds = this.#compiled.get(plan) ?? new Map<string, Map<number, CompiledQuery>>()
+    const sizes = kinds.get(kind) ?? new Map<number, CompiledQuery>()
+    this.#compiled.set(plan, kinds.set(kind, sizes.set(size, query)))
+    return query
   }
 }

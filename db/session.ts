@@ -8,14 +8,16 @@ export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   deadline?: Deadline | undefined
   /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does, and raw SQL may write. */
   isRead?: boolean
-  /** Whether it takes the next free lane, or one beyond all, before the calls that wait: for readiness. */
-  isAhead?: boolean
-  /** Throws NoConsecutiveIdsError if the server does not guarantee consecutive ids. */
-  needsConsecutiveIds?: boolean
+  /** Whether it is of readiness: it goes first, and may use one session more than the maximum. */
+  isForReadiness?: boolean
 }
 
 /** A session with a database: it executes one statement at a time, or one transaction. */
 export interface Session {
+  /** Whether the ids of one insert are consecutive, so that the first one tells all of them. */
+  readonly hasConsecutiveIds: boolean
+  /** Whether its transaction goes on: some errors of statements end it. */
+  readonly isInTransaction: boolean
   /** Throws the errors of db/errors.ts, and the reason of the deadline. */
   execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>>
   begin(deadline: Deadline): Promise<void>
@@ -24,16 +26,21 @@ export interface Session {
   rollback(deadline: Deadline): Promise<void>
 }
 
-/** The sessions of a database that no lane uses. */
+/** The sessions of a database that are not in use. */
 export interface Sessions {
   /** Returns a session that works, if there is one at once. */
   take(): Session | undefined
-  /**
-   * Is called when calls wait, and `take` has returned none: `count` lanes could begin. The sessions call
-   * `decide` of the lanes once `take` may return one, or `fail` if none can be had.
-   */
+  /** Asks for `count` sessions, after `take` has returned none. The sessions answer by the functions of `Demand`. */
   prepare(count: number): void
   giveBack(session: Session): void
   /** Ends the sessions, on a server each after its use. Never throws. */
   end(): void
+}
+
+/** What waits for sessions: the queue. */
+export interface Demand {
+  /** Begins what waits: `take` may return a session now. */
+  decide(): void
+  /** Rejects what waits: no session can be had. */
+  fail(error: unknown): void
 }

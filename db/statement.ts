@@ -11,4 +11,4 @@ export const execute = <Row>(
   db: Database,
   query: Compilable<Row>,
   deadline?: Deadline,
-): Promise<QueryResult<Row>> => db.lanes.execute<Row>({ ...query.compile(), deadline })
+): Promise<QueryResult<Row>> => db.runner.execute<Row>({ ...query.compile(), deadline })

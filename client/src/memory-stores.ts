@@ -41,11 +41,14 @@ function petsInMemory(pets: Table<Pet>, undo?: Undo[]): PetStore {
       return { items, next: rows.length > limit ? items.at(-1)?.id : undefined }
     },
     get: async (_, id) => pets.rows.find((pet) => pet.id === id),
-    async create(_, pet) {
-      const created = { id: ++pets.lastId, ...pet }
-      pets.rows.push(created)
-      undo?.push(() => pets.rows.splice(pets.rows.indexOf(created), 1))
-      return created
+    newPet: {
+      output: (id, pet) => ({ id, ...pet }),
+      async insert(_, pet) {
+        const created = { id: ++pets.lastId, ...pet }
+        pets.rows.push(created)
+        undo?.push(() => pets.rows.splice(pets.rows.indexOf(created), 1))
+        return created.id
+      },
     },
   }
 }

@@ -1,6 +1,6 @@
 /** Pages of rows, by id or by a column and the id. Concurrent callers share queries. */
 import { type Compilable, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
-import type { Plan, Value } from '../plan.ts'
+import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables } from '../tables.ts'
 
 /** A page of a list. */
@@ -66,7 +66,7 @@ export function pages<
   where = (rows) => rows,
   next = ({ id }) => id,
   item,
-}: Pages<Query, Table, Row, Item>): Plan<Query, Page<Item>, Page<Row>> {
+}: Pages<Query, Table, Row, Item>): StatementPlan<Query, Page<Item>, Page<Row>> {
   type PageRow = Row & { [PAGE]?: bigint | number }
   const isAscending = order === 'ascending'
   const direction = isAscending ? 'asc' : 'desc'
@@ -88,7 +88,7 @@ export function pages<
     use: 'read',
     // Pages of one statement are ordered here, and texts as their database orders them only there.
     maxSize: { inProcess: 1, server: by === undefined ? 8 : 1 },
-    nameOf: textOf,
+    identityOf: textOf,
     // The schema of a query leaves few sets of fields.
     kindOf(query) {
       let fields = ''

@@ -4,20 +4,16 @@ import type { Kysely, Selectable } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
-import { DuplicateError, LockedError } from '../../db/errors.ts'
+import { DuplicateError, KeyTakenError, LockedError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
-import { inserts } from '../../db/plans/inserts.ts'
+import { type NewKey, newKey } from '../../db/plans/creations.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { IdempotencyKeysTable, Tables } from '../../db/tables.ts'
 import { problem } from '../errors/problem.ts'
 
-/** Another request has stored the key. The works beside this one have no part in that. */
-export class KeyTakenError extends Error {}
-
-/** A key, and the request that it is of. */
-export type NewKey = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
+export type { NewKey }
 
 /** A key that a request has stored, with the age in milliseconds. */
 export type StoredKey = Omit<Selectable<IdempotencyKeysTable>, 'created_at'> & { age: bigint }
@@ -50,16 +46,16 @@ export async function find(
   deadline: Deadline,
 ): Promise<StoredKey | undefined> {
   try {
-    return await db.lanes.call(keyWithoutWait, key, deadline)
+    return await db.runner.run(keyWithoutWait, key, deadline)
   } catch (error) {
     if (!(error instanceof LockedError)) throw error
     // It may be the look-up of another repetition that had the lock.
-    const row = await db.lanes.call(visibleKey, key, deadline)
+    const row = await db.runner.run(visibleKey, key, deadline)
     if (row) return row
   }
   try {
     // If that was a lock against reads, too, the look-up of what is visible has waited for its end.
-    return await db.lanes.call(keyWithoutWait, key, deadline)
+    return await db.runner.run(keyWithoutWait, key, deadline)
   } catch (error) {
     if (!(error instanceof LockedError)) throw error
     // Behind the lock of the whole table no request is known to run: the insert waits for its end.
@@ -82,15 +78,15 @@ function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
   return retry(attempt, { repeatable: true, deadline })
 }
 
-const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, nameOf })
+const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, identityOf: nameOf })
 
 const keyWithoutWait = {
   ...lookUp<Key, StoredKey>({
     select: (db, values) => engineOf(db).withoutWait(selectKeys(db, values)),
-    nameOf,
+    identityOf: nameOf,
   }),
   // The keys that no other instance stores are found without it.
-  isOfOne: (error: unknown) => error instanceof LockedError,
+  blamesOne: (error: unknown) => error instanceof LockedError,
 }
 
 function selectKeys(db: Kysely<Tables>, values: Value<Key>[]) {
@@ -106,30 +102,20 @@ function selectKeys(db: Kysely<Tables>, values: Value<Key>[]) {
     .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
 }
 
-const insertKey = inserts('idempotency_keys', (value: Value<NewKey & { answer: string }>, db) => ({
-  api_key_id: value((row) => row.api_key_id),
-  key_hash: value((row) => row.key_hash),
-  operation: value((row) => row.operation),
-  fingerprint: value((row) => row.fingerprint),
-  answer: value((row) => row.answer),
-  created_at: now(db),
-}))
-
 /**
- * Stores the key, and returns the id of its row. If another request has stored the key, which alone is
- * unique here, throws KeyTakenError; if that one is running, CONFLICT.
+ * Stores the key without an answer, and returns the id of its row. Throws KeyTakenError if another request has
+ * stored the key, which alone is unique here; if that one is running, CONFLICT.
  */
 export async function insert(
   transaction: Database,
   key: NewKey,
-  answer: string,
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.lanes.call(insertKey, { ...key, answer }, deadline)
+    return await transaction.runner.run(newKey, { ...key, answer: '' }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
-    throw error instanceof DuplicateError ? new KeyTakenError(error.message) : error
+    throw error instanceof DuplicateError ? new KeyTakenError(error, true) : error
   }
 }
 

@@ -1,7 +1,7 @@
 /** The API keys in the database, whose clock alone decides which of them work. */
 import { randomBytes } from 'node:crypto'
 import { type QueryExecutorProvider, type Selectable, sql } from 'kysely'
-import type { Database } from '../../db/database.ts'
+import type { Database, RootDatabase } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import { underLock } from '../../db/migrate.ts'
@@ -52,7 +52,7 @@ export async function createKey(
 }
 
 /** Returns the key that it creates if the embedded database never had one. On MySQL only the operator creates keys. */
-export async function createFirstKey(db: Database): Promise<string | undefined> {
+export async function createFirstKey(db: RootDatabase): Promise<string | undefined> {
   if (!engineOf(db).isInProcess || (await hasKeys(db))) return undefined
   return (await createKeyIfNone(db, 'first key'))?.key
 }
@@ -61,7 +61,7 @@ export async function createFirstKey(db: Database): Promise<string | undefined> 
  * Creates a key as `createKey` does if the database never had one, and returns undefined if it had. Of several
  * concurrent calls one creates a key. Throws LockedError if others hold the lock of the database for a minute.
  */
-export async function createKeyIfNone(db: Database, name: string, terms?: KeyTerms) {
+export async function createKeyIfNone(db: RootDatabase, name: string, terms?: KeyTerms) {
   return await underLock(db, async (session) =>
     (await hasKeys(session)) ? undefined : await createKey(session, name, terms),
   )
@@ -74,7 +74,7 @@ const hasKeys = async (db: Database): Promise<boolean> =>
  * Creates this key as `createKey` does unless the database has it, and returns its id and its state: `new`,
  * `working`, `expired` or `revoked`. Throws LockedError if others hold the lock of the database for a minute.
  */
-export async function bringKey(db: Database, name: string, terms: KeyTerms & { key: string }) {
+export async function bringKey(db: RootDatabase, name: string, terms: KeyTerms & { key: string }) {
   return await underLock(db, async (session) => {
     const found = session.selectFrom('api_keys').where('hash', '=', hashKey(terms.key))
     const known = await found.select(['id', stateOf(session).as('state')]).executeTakeFirst()
@@ -126,7 +126,7 @@ const dateOf = (time: bigint | null) =>
  * Creates a key with the name, rights, lifetime and holder of a working one. The old key works for `grace` more
  * milliseconds, or less if it ends earlier; 0 revokes it. Returns undefined if no working key has this id.
  */
-export async function rotateKey(db: Database, id: bigint, grace: number) {
+export async function rotateKey(db: RootDatabase, id: bigint, grace: number) {
   const end = after(db, grace)
   return await inTransaction(db, async (transaction) => {
     // First, because this locks the row: a concurrent rotation or revocation waits.
@@ -167,7 +167,7 @@ export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
 
 /** Returns the working key with a hash. Throws DatabaseUnavailableError, and the reason of the deadline. */
 export async function findKey(db: Database, hash: string, deadline: Deadline) {
-  const row = await db.lanes.call(keyByHash, hash, deadline)
+  const row = await db.runner.run(keyByHash, hash, deadline)
   if (!row) return undefined
   return {
     keyId: row.id,
@@ -188,7 +188,7 @@ const keyByHash = lookUp<string, Row & { end: bigint | null; now: bigint }>({
       .where(stateOf(db), '=', 'working')
       .select(['id', 'hash', 'holder', 'read_only', END.as('end'), now(db).as('now')])
   },
-  nameOf: (key) => (typeof key === 'string' ? key : key.hash),
+  identityOf: (key) => (typeof key === 'string' ? key : key.hash),
 })
 
 /** Records that keys were used, by their ids: the time is that of this record. */

@@ -1,6 +1,7 @@
 /** A call, which everything from the surfaces to the stores receives, and the operation that it calls. */
 import type { z } from 'zod'
-import type { Deadline } from '../../db/deadline.ts'
+import type { Deadline, WithDeadline } from '../../db/deadline.ts'
+import type { KeyOfRow } from '../../db/plans/creations.ts'
 import { problem, problemOfInput } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
 import type { RestMeta } from './meta.ts'
@@ -25,20 +26,34 @@ export interface Shared {
 /** What a mutation does, by the call that it receives: with the stores of the transaction. */
 export type Work<Output> = (call: Call) => Promise<Output>
 
-/** Mutations with an Idempotency-Key. */
-export interface KeyedWrites {
+/** A kind of row that a store creates. It is data of the store, which `create` of write.ts reads. */
+export interface Creation<Input, Output> {
+  /** Returns the output of a row, by its id and the input. */
+  output(id: bigint, input: Input): Output
   /**
-   * Runs `work` in a transaction that also stores the key of the call, for this holder of an API key alone, and
-   * the checked output. If the key was used before, returns the output of that call; throws CONFLICT while that
-   * call is running, and UNPROCESSABLE_CONTENT if it was another one. With `oneStatement`, concurrent calls
-   * share a transaction. Makes up to three attempts, and up to six in conflicts with other transactions, which
-   * are safe because of the key. Throws the errors of `work`, and DatabaseUnavailableError.
+   * Inserts a row, and returns its id. With a key, which a store in memory never receives, the row and the key are
+   * stored in one transaction, by one attempt.
    */
-  run<Output>(call: Call, key: string, work: Work<Output>, oneStatement: boolean): Promise<Output>
+  insert(call: WithDeadline, input: Input, key?: KeyOfRow): Promise<bigint>
 }
 
-/** What a store needs of a call. */
-export type WithDeadline = Pick<Call, 'deadline'>
+/**
+ * Mutations with an Idempotency-Key, for the holder of the API key alone. If the key was used before, both methods
+ * return the output of that call; they throw CONFLICT while that call is running, and UNPROCESSABLE_CONTENT if it
+ * was another one. They make up to three attempts, and up to six in conflicts with other transactions, which are
+ * safe because of the key. They throw DatabaseUnavailableError.
+ */
+export interface KeyedWrites {
+  /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */
+  run<Output>(call: Call, key: string, work: Work<Output>): Promise<Output>
+  /** Creates a row in a transaction, which concurrent calls share, with the key and the checked output. Throws DuplicateError. */
+  create<Input, Output>(
+    call: Call,
+    key: string,
+    creation: Creation<Input, Output>,
+    input: Input,
+  ): Promise<Output>
+}
 
 /** A call: `ctx` in resolvers. Each call of a batch is one of its own. */
 export class Call {
@@ -55,7 +70,7 @@ export class Call {
   idempotencyHeader: string | undefined
   /** The input, once it is checked. */
   input: unknown
-  /** Whether the resolver has called `write` or `writeIdempotent`. */
+  /** Whether the resolver has called `write`, `writeIdempotent` or `create`. */
   writes = false
 
   constructor(service: Shared) {
@@ -73,11 +88,10 @@ export class Call {
     return call
   }
 
-  /** Returns this call in a transaction, with its stores and the deadline of all calls that share it. */
-  inside(stores: Stores, deadline: Deadline): Call {
+  /** Returns this call in a transaction, with its stores. */
+  inside(stores: Stores): Call {
     const call = this.of(this.operation)
     call.stores = stores
-    call.deadline = deadline
     call.input = this.input
     return call
   }
@@ -134,7 +148,9 @@ export class Operation {
     // The output is checked already: before the commit. Here it could be one of an earlier release, kept with
     // an Idempotency-Key.
     if (call.writes) return made
-    throw new TypeError(`The resolver of ${this.name} must return write(…) or writeIdempotent(…)`)
+    throw new TypeError(
+      `The resolver of ${this.name} must return write(…), writeIdempotent(…) or create(…)`,
+    )
   }
 
   /** Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects. */

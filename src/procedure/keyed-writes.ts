@@ -1,128 +1,103 @@
 /** Mutations with an Idempotency-Key, each of which takes effect once. */
 import { parse, stringify } from 'devalue'
-import type { Database } from '../../db/database.ts'
-import type { Deadline } from '../../db/deadline.ts'
-import { ConflictError } from '../../db/errors.ts'
+import type { Database, RootDatabase } from '../../db/database.ts'
+import { KeyTakenError } from '../../db/errors.ts'
 import { pauseAfter } from '../../db/retry.ts'
-import { inTransaction, type SharedWork, shareTransaction } from '../../db/transaction.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
 import * as idempotencyKeys from '../idempotency/store.ts'
-import type { Call, KeyedWrites, Stores, Work } from './call.ts'
-import { checked } from './write.ts'
+import type { Call, Creation, KeyedWrites, Stores, Work } from './call.ts'
+import { checked, outputOf } from './write.ts'
 
 type CreateStores = (db: Database) => Stores
 
+/** Makes one attempt of a mutation. `expired` is the row of the key, which is removed. */
+type Attempt<Output> = (key: idempotencyKeys.NewKey, expired: bigint | undefined) => Promise<Output>
+
 /** The mutations of a process, with the keys in its database. */
 export class DatabaseKeyedWrites implements KeyedWrites {
-  readonly #db: Database
+  readonly #db: RootDatabase
   readonly #createStores: CreateStores
   readonly #lifetime: number
-  /** The names of the keys in use in this process. */
-  readonly #running = new Set<string>()
+  /** The names of the keys in use in this process. An array: V8 keeps the garbage of a Set that loses what it gains. */
+  readonly #running: string[] = []
 
   /** The keys are valid for `lifetime` milliseconds. `createStores` returns the stores of a transaction. */
-  constructor(db: Database, createStores: CreateStores, lifetime: number) {
+  constructor(db: RootDatabase, createStores: CreateStores, lifetime: number) {
     this.#db = db
     this.#createStores = createStores
     this.#lifetime = lifetime
   }
 
-  async run<Output>(
+  /** The key is stored before the work, so that none begins while another instance uses the key. */
+  run<Output>(call: Call, text: string, work: Work<Output>): Promise<Output> {
+    const { deadline } = call
+    return this.#once(call, text, (key, expired) =>
+      inTransaction(
+        this.#db,
+        async (transaction) => {
+          if (expired) await idempotencyKeys.remove(transaction, expired, deadline)
+          const id = await idempotencyKeys.insert(transaction, key, deadline)
+          const inside = call.inside(this.#createStores(transaction))
+          const output = await checked(inside, work)
+          await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
+          return output
+        },
+        deadline,
+      ),
+    )
+  }
+
+  create<Input, Output>(
     call: Call,
     text: string,
-    work: Work<Output>,
-    oneStatement: boolean,
+    creation: Creation<Input, Output>,
+    input: Input,
   ): Promise<Output> {
+    return this.#once(call, text, async (key, expired) => {
+      const answerOf = (id: bigint) => stringify(outputOf(call, creation, id, input))
+      const id = await creation.insert(call, input, { key, expired, answerOf })
+      return outputOf(call, creation, id, input)
+    })
+  }
+
+  /** Returns the output of the attempts, or of the call that has stored the key. */
+  async #once<Output>(call: Call, text: string, attempt: Attempt<Output>): Promise<Output> {
     const { caller, operation, input } = call
     const key = idempotencyKeys.keyOf(caller.holder, text, operation.name, input)
     const name = idempotencyKeys.nameOf(key)
-    if (this.#running.has(name)) throw problem('keyRunning')
-    this.#running.add(name)
+    if (this.#running.includes(name)) throw problem('keyRunning')
+    this.#running.push(name)
     try {
-      return await this.#runOnce(new KeyedWrite(call, key, work, this.#createStores), oneStatement)
+      return await this.#attempt(call, key, attempt)
     } finally {
-      this.#running.delete(name)
+      this.#running.splice(this.#running.indexOf(name), 1)
     }
   }
 
-  /** Makes the attempts. `mayShare` says whether the first one to write may share its transaction. */
-  async #runOnce<Output>(write: KeyedWrite<Output>, mayShare: boolean): Promise<Output> {
-    const { key } = write
-    const { deadline } = write.call
-    let hasShared = false
-    for (let attempt = 0; ; attempt++) {
-      // After an attempt whose commit was not answered, and after one that found the key taken, the row tells
-      // what has happened. The look-up has attempts of its own.
+  async #attempt<Output>(
+    { deadline }: Call,
+    key: idempotencyKeys.NewKey,
+    attempt: Attempt<Output>,
+  ): Promise<Output> {
+    for (let count = 0; ; count++) {
+      // Before each attempt: the row says whether an earlier one, or another instance, was committed. The look-up
+      // has attempts of its own.
       const known = await idempotencyKeys.find(this.#db, key, deadline)
-      if (known && known.age < this.#lifetime) return write.answerOf(known)
+      if (known && known.age < this.#lifetime) return answerOf(known, key) as Output // of the same operation
       try {
-        if (known || hasShared || !mayShare) {
-          const work = (transaction: Database) => write.runAlone(transaction, known)
-          return await inTransaction(this.#db, work, deadline)
-        }
-        hasShared = true
-        return await shareTransaction(this.#db, write, deadline)
+        return await attempt(key, known?.id)
       } catch (error) {
-        const isTaken = error instanceof idempotencyKeys.KeyTakenError
-        await pauseAfter(attempt, isTaken ? new ConflictError(error, true) : error, true, deadline)
+        const isTaken = error instanceof KeyTakenError
+        if (!isTaken || count > 0) await pauseAfter(count, error, true, deadline)
       }
     }
   }
 }
 
-/** A call with an Idempotency-Key, and its work. */
-class KeyedWrite<Output> implements SharedWork<Output> {
-  readonly call: Call
-  readonly key: idempotencyKeys.NewKey
-  readonly #work: Work<Output>
-  readonly #createStores: CreateStores
-
-  constructor(
-    call: Call,
-    key: idempotencyKeys.NewKey,
-    work: Work<Output>,
-    createStores: CreateStores,
-  ) {
-    this.call = call
-    this.key = key
-    this.#work = work
-    this.#createStores = createStores
-  }
-
-  /** Runs the work in a transaction with others, and stores the key after it, which saves a statement. */
-  async run(transaction: Database, ofAll: Deadline): Promise<Output> {
-    const output = await this.#outputIn(transaction, ofAll)
-    await idempotencyKeys.insert(transaction, this.key, stringify(output), ofAll)
-    return output
-  }
-
-  /**
-   * Runs the work in a transaction of its own, and stores the key before it, so that no work begins while another
-   * instance uses the key. `expired` is the row of the key that is removed.
-   */
-  async runAlone(
-    transaction: Database,
-    expired: idempotencyKeys.StoredKey | undefined,
-  ): Promise<Output> {
-    const { key } = this
-    const { deadline } = this.call
-    if (expired) await idempotencyKeys.remove(transaction, expired.id, deadline)
-    const id = await idempotencyKeys.insert(transaction, key, '', deadline)
-    const output = await this.#outputIn(transaction, deadline)
-    await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
-    return output
-  }
-
-  /** Returns the output of the call that has stored the key. Throws UNPROCESSABLE_CONTENT if that was another request. */
-  answerOf({ operation, fingerprint, answer }: idempotencyKeys.StoredKey): Output {
-    if (operation !== this.key.operation || fingerprint !== this.key.fingerprint) {
-      throw problem('keyUsed')
-    }
-    return parse(answer) as Output // an output of the same operation
-  }
-
-  /** Returns the checked output of the work, with the stores of the transaction. */
-  #outputIn(transaction: Database, deadline: Deadline): Promise<Output> {
-    return checked(this.call.inside(this.#createStores(transaction), deadline), this.#work)
-  }
+/** Returns the output of the call that has stored the key. Throws UNPROCESSABLE_CONTENT if that was another request. */
+function answerOf(stored: idempotencyKeys.StoredKey, key: idempotencyKeys.NewKey): unknown {
+  const isSame = stored.operation === key.operation && stored.fingerprint === key.fingerprint
+  if (!isSame) throw problem('keyUsed')
+  return parse(stored.answer)
 }

@@ -1,6 +1,6 @@
 /** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
 import { parseIdempotencyKey } from '../idempotency/header.ts'
-import type { Call, Work } from './call.ts'
+import type { Call, Creation, Work } from './call.ts'
 
 /**
  * Runs `work` in one transaction, and returns its output, checked before the commit. It runs up to three
@@ -12,55 +12,65 @@ import type { Call, Work } from './call.ts'
  * @public Mutations without a key need it, such as those of test/visits.
  */
 export async function write<Output>(call: Call, work: Work<Output>): Promise<Output> {
-  begin(call, false)
+  begin(call, 'write')
   return await inTransaction(call, work)
 }
 
 /**
- * Creates a resource, or does a repeatable action (draft-ietf-httpapi-idempotency-key-header-07). It is
- * `write`. If the request has an Idempotency-Key, the transaction also stores the key and the output, and a
- * repetition returns this output. Throws BAD_REQUEST for an invalid key, CONFLICT while a request with the
- * key is running, UNPROCESSABLE_CONTENT for a key of another request, and the errors of `work`.
- *
- * `oneStatement` says that `work` writes with one statement, which is atomic without a transaction, and which
- * concurrent creations share:
- *
- * | key | `oneStatement` | `work` runs |
- * |---|---|---|
- * | none | no | in a transaction of its own |
- * | none | yes | without one: begin and commit are two round trips. An output that its schema rejects stays |
- * | new | no | in a transaction of its own, after the key is stored |
- * | new | yes | in a transaction with concurrent calls and their joint deadline, before the key is stored |
- * | expired, or after an attempt that failed | either | as with a new key and without `oneStatement` |
+ * Does the same, once for each Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). If the request has
+ * one, the transaction also stores the key and the output, and a repetition returns this output. Throws
+ * BAD_REQUEST for an invalid key, CONFLICT while a request with the key is running, UNPROCESSABLE_CONTENT for a
+ * key of another request, and the errors of `work`.
+ * @public Actions with a key need it, and creations of more than one statement, such as those of test/visits.
  */
-export async function writeIdempotent<Output>(
-  call: Call,
-  work: Work<Output>,
-  { oneStatement = false }: { oneStatement?: boolean } = {},
-): Promise<Output> {
-  begin(call, true)
+export async function writeIdempotent<Output>(call: Call, work: Work<Output>): Promise<Output> {
+  begin(call, 'writeIdempotent')
   const key = parseIdempotencyKey(call.idempotencyHeader)
-  if (key !== undefined) return await call.service.keyedWrites.run(call, key, work, oneStatement)
-  return oneStatement ? await checked(call, work) : await inTransaction(call, work)
+  if (key === undefined) return await inTransaction(call, work)
+  return await call.service.keyedWrites.run(call, key, work)
 }
 
-/** Notes that the call writes. Throws TypeError if that contradicts the description of its operation. */
-function begin(call: Call, withKey: boolean): void {
+/**
+ * Creates a row of a store, once for each Idempotency-Key, and returns its output. Concurrent creations share
+ * statements, and with keys a transaction. The output is checked before the insert, with another id in place of
+ * the row's: one that its schema rejects has no effect. Throws as `writeIdempotent`, and DuplicateError.
+ */
+export async function create<Input, Output>(
+  call: Call,
+  creation: Creation<Input, Output>,
+  input: Input,
+): Promise<Output> {
+  begin(call, 'create')
+  const key = parseIdempotencyKey(call.idempotencyHeader)
+  outputOf(call, creation, ANY_ID, input)
+  if (key !== undefined) return await call.service.keyedWrites.create(call, key, creation, input)
+  return outputOf(call, creation, await creation.insert(call, input), input)
+}
+
+const ANY_ID = 1n
+
+/** Returns the checked output of a row. */
+export const outputOf = <Input, Output>(
+  call: Call,
+  creation: Creation<Input, Output>,
+  id: bigint,
+  input: Input,
+): Output => call.operation.check(creation.output(id, input)) as Output // that of the schema has its type
+
+/** Notes that the call writes, by this function. Throws TypeError if that contradicts the description of its operation. */
+function begin(call: Call, by: 'write' | 'writeIdempotent' | 'create'): void {
   const { name, type, rest } = call.operation
-  const is = withKey ? 'writeIdempotent' : 'write'
-  if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${is}(…)`)
-  if ((rest?.takesKey === true) !== withKey) {
-    const meta = withKey ? 'needs takesKey: true' : 'must not have takesKey'
-    throw new TypeError(`The procedure ${name} calls ${is}(…), so its restMeta ${meta}`)
+  if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${by}(…)`)
+  const takesKey = by !== 'write'
+  if ((rest?.takesKey === true) !== takesKey) {
+    const meta = takesKey ? 'needs takesKey: true' : 'must not have takesKey'
+    throw new TypeError(`The procedure ${name} calls ${by}(…), so its restMeta ${meta}`)
   }
   call.writes = true
 }
 
 const inTransaction = <Output>(call: Call, work: Work<Output>): Promise<Output> =>
-  call.service.transact(
-    (stores) => checked(call.inside(stores, call.deadline), work),
-    call.deadline,
-  )
+  call.service.transact((stores) => checked(call.inside(stores), work), call.deadline)
 
 /** Returns the checked output of the work: inside its transaction, which a wrong output rolls back. */
 export async function checked<Output>(call: Call, work: Work<Output>): Promise<Output> {

@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import path from 'node:path'
-import type { Database } from '../../db/database.ts'
+import type { RootDatabase } from '../../db/database.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
@@ -112,7 +112,7 @@ export const print = (text: string): Promise<void> =>
  */
 export async function withDatabase<Result>(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
-  run: (db: Database, migrated: string[]) => Result | Promise<Result>,
+  run: (db: RootDatabase, migrated: string[]) => Result | Promise<Result>,
   report: (text: string) => void = console.error,
 ): Promise<Result> {
   // Imported after the arguments are checked, so that a mistyped command is reported at once.

@@ -6,6 +6,7 @@ import { petstoreHandlers } from '../../client/src/testing.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 import { onceOf } from '../support/keyed.ts'
+import { addPet } from '../support/pets.ts'
 
 const url = 'https://pets.example/trpc'
 
@@ -98,9 +99,9 @@ test('two steps of a mutation take effect both or not at all, with an idempotenc
     (await shared.stores.pets.list({ deadline }, { limit: 9 })).items.map(({ name }) => name)
   let fails = true
   const twice = async ({ pets }: typeof shared.stores) => {
-    await pets.create({ deadline }, { ...rex, name: 'Ada' })
+    await addPet(pets, { deadline }, { ...rex, name: 'Ada' })
     if (fails) throw new Error('The second fails')
-    await pets.create({ deadline }, { ...rex, name: 'Eve' })
+    await addPet(pets, { deadline }, { ...rex, name: 'Eve' })
   }
   const once = onceOf(shared.keyedWrites)
   const work = (call: { stores: typeof shared.stores }) => twice(call.stores)

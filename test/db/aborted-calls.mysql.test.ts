@@ -9,6 +9,7 @@ import { petStore } from '../../src/petstore/pets/store.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { occupy } from '../support/occupy.ts'
+import { addPet } from '../support/pets.ts'
 import { abortable, keepAlive, requestText } from '../support/raw.ts'
 import { keyedFetch } from '../support/rest.ts'
 import { transformer } from '../support/router.ts'
@@ -142,33 +143,36 @@ test('a call that waits for a connection leaves the queue, and takes none', asyn
 
 test('a creation whose client resets the connection before its batch is not part of the batch', async () => {
   const open = () => keepAlive(service.program.port)
-  const sockets = await Promise.all([open(), open(), open(), open()])
-  const [first, second, leaving, staying] = sockets
-  const sendPet = (socket: typeof first, name: string) => {
+  const [leaving, staying] = [await open(), await open()]
+  const writers = await Promise.all(Array.from({ length: 6 }, open))
+  const sendPet = (socket: typeof staying, name: string) => {
     const pet = JSON.stringify({ name, categoryId: 3 })
     const text = requestText('POST /v1/pets', { key, body: pet })
     return new Promise((resolve) => socket.write(text, resolve))
   }
   await locker('lock tables pets write')
-  // Two statements run, so the other calls wait for 50 ms.
-  await sendPet(first, 'waiting 0')
-  await untilRunning(adding, 1)
-  await sendPet(second, 'waiting 1')
-  await untilRunning(adding, 2)
+  // Six statements run, so the other calls wait.
+  for (const [index, writer] of writers.entries()) {
+    await sendPet(writer, `waiting ${index}`)
+    await untilRunning(adding, index + 1)
+  }
   const { pid } = service.program.child
   await freeze(Number(pid))
   await sendPet(leaving, 'leaving')
   await sendPet(staying, 'staying')
   leaving.resetAndDestroy()
-  const answers = [first, second, staying].map((socket) => once(socket, 'data'))
+  const answers = [...writers, staying].map((socket) => once(socket, 'data'))
   const before = abortedCalls()
   thaw(Number(pid))
   await until('the log has the call', () => abortedCalls() === before + 1)
   await locker('unlock tables')
   for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
   const pets = await service.sql('select name from pets order by name')
-  expect(pets.map(({ name }) => name)).toEqual(['staying', 'waiting 0', 'waiting 1'])
-  for (const socket of sockets) socket.destroy()
+  expect(pets.map(({ name }) => name)).toEqual([
+    'staying',
+    ...writers.map((_, index) => `waiting ${index}`),
+  ])
+  for (const socket of [...writers, staying]) socket.destroy()
 })
 
 test('a transaction with a statement that was given up fails, even if its work ignores that', async () => {
@@ -179,9 +183,9 @@ test('a transaction with a statement that was given up fails, even if its work i
   using later = new Deadline(20_000)
   await locker('lock tables pets write')
   const result = inTransaction(db, async (transaction) => {
-    const { create } = petStore(transaction)
-    await create({ deadline: gone }, pet).catch(() => {})
-    await create({ deadline: later }, pet).catch(() => {})
+    const pets = petStore(transaction)
+    await addPet(pets, { deadline: gone }, pet).catch(() => {})
+    await addPet(pets, { deadline: later }, pet).catch(() => {})
   })
   const refused = expect(result).rejects.toThrow('cannot be used')
   await untilRunning(adding, 1)

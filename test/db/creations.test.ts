@@ -4,7 +4,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { connect as openDatabase } from '../../db/connect.ts'
 import { DuplicateError } from '../../db/errors.ts'
-import type { inserts } from '../../db/plans/inserts.ts'
+import type { creation } from '../../db/plans/creations.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
@@ -19,8 +19,8 @@ declare module '../../db/tables.ts' {
   }
 }
 
-test('only a table whose ids the database assigns has an insert', () => {
-  type Table = Parameters<typeof inserts>[0]
+test('only a table whose ids the database assigns has a creation', () => {
+  type Table = Parameters<typeof creation>[0]
   expectTypeOf<'pets'>().toExtend<Table>()
   expectTypeOf<'labels'>().not.toExtend<Table>()
 })
@@ -97,21 +97,23 @@ test('300 concurrent creations share statements: 300 ids, each with its own name
   expect((await statements.like(/^insert into .pets\b/)).length).toBeLessThan(100)
 })
 
-test('a creation that fails does not affect the others', async () => {
+const refusals =
+  engine === 'mysql'
+    ? ["if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if"]
+    : ["raise(abort, 'no')", "raise(rollback, 'no')", 'raise(ignore)'].map(
+        (raise) => `when new.name = 'bad' begin select ${raise}; end`,
+      )
+test.each(refusals)('a creation that fails does not affect the others: %s', async (refusal) => {
   await sql('delete from pets')
-  const refuse =
-    engine === 'mysql'
-      ? `create trigger refuse before insert on pets for each row
-         if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if`
-      : `create trigger refuse before insert on pets when new.name = 'bad'
-         begin select raise(abort, 'no'); end`
-  await sql(refuse)
+  await sql(
+    `create trigger refuse before insert on pets ${engine === 'mysql' ? 'for each row' : ''} ${refusal}`,
+  )
   try {
     const names = Array.from({ length: 60 }, (_, index) =>
       index % 20 === 7 ? 'bad' : `good ${index}`,
     )
     const answers = await concurrently(names, (name, index) =>
-      create(name, index % 3 === 0 ? `"refused ${index}"` : undefined),
+      create(name, index % 3 === 0 ? `"${refusal} ${index}"` : undefined),
     )
     const isBad = (_: unknown, index: number) => names[index] === 'bad'
     expect(answers.filter(isBad).map(({ status }) => status)).toEqual([500, 500, 500])

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { sql as raw } from 'kysely'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
-import type { Database } from '../../db/database.ts'
+import type { Database, RootDatabase } from '../../db/database.ts'
 import { engineOf } from '../../db/engine.ts'
 import { DatabaseUnavailableError, LockedError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
@@ -17,7 +17,7 @@ import { proxied } from '../support/proxy.ts'
 import { openSql } from '../support/sql.ts'
 
 let database: TestDatabase
-let db: Database
+let db: RootDatabase
 beforeEach(async () => {
   database = await newDatabase()
   db = await connect(database.url)

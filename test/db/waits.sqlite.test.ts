@@ -6,6 +6,7 @@ import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
+import { addPet } from '../support/pets.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { abortable } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -22,7 +23,7 @@ const served = router({
     .mutation(({ ctx }) =>
       write(ctx, (call) => {
         const { id: _, ...rex } = example
-        return call.stores.pets.create(call, rex)
+        return addPet(call.stores.pets, call, rex)
       }),
     ),
 })

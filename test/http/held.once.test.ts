@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import { writeIdempotent } from '../../src/procedure/write.ts'
+import { create } from '../../src/procedure/write.ts'
 import { until } from '../support/instance.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { accepted, requestText, unreadAnswer } from '../support/raw.ts'
@@ -14,10 +14,10 @@ import { serviceForFile } from '../support/service.ts'
 /** More bodies than the limit has room for. */
 const CROWD = 600
 let met = 0
-const all = Promise.withResolvers<string>()
+const all = Promise.withResolvers<bigint>()
 /** Resolves once as many calls run as the crowd has. */
-function meet(): Promise<string> {
-  if (++met === CROWD) all.resolve('')
+function meet(): Promise<bigint> {
+  if (++met === CROWD) all.resolve(1n)
   return all.promise
 }
 
@@ -31,7 +31,7 @@ const served = router({
     .meta(described('POST', '/wait', { takesKey: true, example: '', exampleInput: { text: '' } }))
     .input(z.object({ text: z.string() }).meta({ id: 'Text' }))
     .output(z.string())
-    .mutation(({ ctx }) => writeIdempotent(ctx, meet, { oneStatement: true })),
+    .mutation(({ ctx }) => create(ctx, { output: () => '', insert: meet }, undefined)),
 })
 const service = await serviceForFile({}, { resources: resourcesOf(served) })
 
@@ -102,7 +102,7 @@ test('of incomplete bodies, the connection that is idle for longest is dropped',
 })
 
 test('bodies that have arrived in full hold nothing, however long their answers take', async () => {
-  onTestFinished(() => all.resolve('')) // the calls of a failed test would delay the stop
+  onTestFinished(() => all.resolve(1n)) // the calls of a failed test would delay the stop
   const headers = {
     authorization: `Bearer ${service.key}`,
     ...{ 'content-type': 'application/json', expect: '100-continue' },

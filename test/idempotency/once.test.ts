@@ -1,10 +1,7 @@
 /** The store of Idempotency-Keys by its function: equal and different inputs, outputs, calls that fail. */
 import { expect, test } from 'vitest'
 import { sharedInMemory } from '../../client/src/memory.ts'
-import type { Database } from '../../db/database.ts'
 import { Deadline } from '../../db/deadline.ts'
-import { createKey, listKeys } from '../../src/keys/store.ts'
-import type { Call, Work } from '../../src/procedure/call.ts'
 import { keyedWritesOf, onceOf } from '../support/keyed.ts'
 import { migratedForFile } from '../support/migrated.ts'
 
@@ -69,12 +66,10 @@ test('a repetition returns every type of value unchanged, also long ones', async
     day: new Date('2026-01-02T03:04:05.678Z'),
     more: 'ä'.repeat(100_000),
   }
-  for (const oneStatement of [true, false]) {
-    const request = newRequest()
-    const call = (made: object) => once(request, forever(), async () => made, { oneStatement })
-    expect(await call(output)).toEqual(output)
-    expect(await call({})).toEqual(output)
-  }
+  const request = newRequest()
+  const call = (made: object) => once(request, forever(), async () => made)
+  expect(await call(output)).toEqual(output)
+  expect(await call({})).toEqual(output)
 })
 
 const ended = () => {
@@ -91,19 +86,15 @@ test.for<[what: string, input: unknown, deadline: () => Deadline, make: () => Pr
   ['fails', 1, forever, () => Promise.reject(new Error('It failed'))],
   ['has an output that cannot be stored', 1, forever, async () => (() => {}) as never],
 ])('a call that %s leaves its key unused', async ([, input, deadline, make]) => {
-  for (const oneStatement of [true, false]) {
-    const request = newRequest()
-    let works = 0
-    const work = () => {
-      works++
-      return make()
-    }
-    const failing = once({ ...request, input }, deadline(), work, { oneStatement })
-    await expect(failing).rejects.toThrow()
-    expect(works, 'a failure is not repeated').toBeLessThanOrEqual(1)
-    const again = once(request, forever(), async () => 'made', { oneStatement })
-    expect(await again).toBe('made')
+  const request = newRequest()
+  let works = 0
+  const work = () => {
+    works++
+    return make()
   }
+  await expect(once({ ...request, input }, deadline(), work)).rejects.toThrow()
+  expect(works, 'a failure is not repeated').toBeLessThanOrEqual(1)
+  expect(await once(request, forever(), async () => 'made')).toBe('made')
 })
 
 test.each(stores)(
@@ -122,18 +113,3 @@ test.each(stores)(
     expect(await once(request, forever(), make)).toBe('first')
   },
 )
-
-test('a call that fails without a statement does not affect one that shares its transaction', async () => {
-  const call = (work: Work<string>) => once(newRequest(), forever(), work, { oneStatement: true })
-  const create = async ({ stores }: Call) => {
-    await createKey(stores as unknown as Database, 'shared')
-    return 'made'
-  }
-  const [failed, made] = await Promise.allSettled([
-    call(() => Promise.reject(new Error('It failed'))),
-    call(create),
-  ])
-  expect(failed).toMatchObject({ reason: { message: 'It failed' } })
-  expect(made).toMatchObject({ value: 'made' })
-  expect(await listKeys(db)).toHaveLength(1)
-})

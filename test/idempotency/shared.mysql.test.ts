@@ -113,7 +113,7 @@ test('a new key waits for the lock of the whole table, as a creation without a k
   expect((await made).status).toBe(201)
 })
 
-test('a key that another instance stores in between is repeated alone, and the others together', async () => {
+test('where another instance stores a key in between, all keys are looked for again, and the others are created together', async () => {
   const service = await startInstance()
   onTestFinished(async () => void (await service.stop()))
   const create = (name: string) => {
@@ -140,11 +140,11 @@ test('a key that another instance stores in between is repeated alone, and the o
   await locker('unlock tables')
   const statuses = (await answers).map(({ status }) => status)
   expect(statuses).toEqual(names.map((name) => (name === 'Pet 7' ? 422 : 201)))
-  // Those that share, and the same again without the key.
-  expect(begun() - before).toBeLessThanOrEqual(6)
+  // Twice as many transactions as sessions may write.
+  expect(begun() - before).toBeLessThanOrEqual(12)
 })
 
-test('a work that fails beside others is repeated alone, and the others together', async () => {
+test('a row that is rejected leaves the rows beside it in their transaction', async () => {
   const service = await startInstance()
   onTestFinished(async () => void (await service.stop()))
   await service.sql(

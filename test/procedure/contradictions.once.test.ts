@@ -43,7 +43,10 @@ const service = await serviceForFile({}, { resources: resourcesOf(served) })
 
 test.each([
   ['reads', 'reads is a query, and calls write(…)'],
-  ['writesNothing', 'The resolver of writesNothing must return write(…) or writeIdempotent(…)'],
+  [
+    'writesNothing',
+    'The resolver of writesNothing must return write(…), writeIdempotent(…) or create(…)',
+  ],
   ['lacksKey', 'lacksKey calls write(…), so its restMeta must not have takesKey'],
   ['hidesKey', 'hidesKey calls writeIdempotent(…), so its restMeta needs takesKey: true'],
   ['misfits', 'The output of misfits does not fit its schema'],

@@ -9,8 +9,8 @@ import { Pet } from '../../src/petstore/pets/schema.ts'
 import type { Call } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { procedure, router } from '../../src/procedure/procedure.ts'
-import { write, writeIdempotent } from '../../src/procedure/write.ts'
-import { countPets } from '../support/pets.ts'
+import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
+import { addPet, countPets } from '../support/pets.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -24,7 +24,7 @@ const copy =
   async (call: Call): Promise<Pet> => {
     attempts++
     const { id: _, ...pet } = { ...example, categoryId: input.petId }
-    const made = await call.stores.pets.create(call, pet)
+    const made = await addPet(call.stores.pets, call, pet)
     await beforeCommit()
     return made
   }
@@ -40,9 +40,10 @@ const action = (name: string, takesKey = true) =>
 const served = router({
   copy: action('copy', false).mutation(({ ctx, input }) => write(ctx, copy(input))),
   copyOnce: action('once').mutation(({ ctx, input }) => writeIdempotent(ctx, copy(input))),
-  copyUnique: action('unique').mutation(({ ctx, input }) =>
-    writeIdempotent(ctx, copy(input), { oneStatement: true }),
-  ),
+  copyUnique: action('unique').mutation(({ ctx, input }) => {
+    const { id: _, ...pet } = { ...example, categoryId: input.petId }
+    return create(ctx, ctx.stores.pets.newPet, pet)
+  }),
 })
 
 const database = await newProxiedDatabase()

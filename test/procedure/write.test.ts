@@ -3,11 +3,11 @@ import { setImmediate } from 'node:timers/promises'
 import { type Compilable, sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { Database } from '../../db/database.ts'
+import type { Database, RootDatabase } from '../../db/database.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { DatabaseUnavailableError, DuplicateError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
-import { inserts } from '../../db/plans/inserts.ts'
+import { creation } from '../../db/plans/creations.ts'
 import { retry } from '../../db/retry.ts'
 import type { Statement } from '../../db/session.ts'
 import { execute } from '../../db/statement.ts'
@@ -18,9 +18,9 @@ import { createStores } from '../../src/petstore/resources.ts'
 import type { Call, Stores } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { procedure, router, unique } from '../../src/procedure/procedure.ts'
-import { write, writeIdempotent } from '../../src/procedure/write.ts'
+import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
-import { countPets } from '../support/pets.ts'
+import { addPet, countPets } from '../support/pets.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -62,9 +62,13 @@ const raw = <Row>(call: Call, text: ReturnType<typeof sql<Row>>) =>
     deadline: call.deadline,
   } as Statement<Row>)
 
-const newRow = inserts('pets', (value: Value<{ name: string }>) => ({
-  ...{ name: value(({ name }) => name), category_id: 1n, status: 'available' as const },
-}))
+const newRow = creation(
+  'pets',
+  (value: Value<{ name: string }>) => ({
+    ...{ name: value(({ name }) => name), category_id: 1n, status: 'available' as const },
+  }),
+  String,
+)
 
 let attempts = 0
 let reads = 0
@@ -93,7 +97,7 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
   },
   /** Loses its first connection, as when the server stops. */
   async lose(call) {
-    await call.stores.pets.create(call, { ...newPet, name: 'Copy' })
+    await addPet(call.stores.pets, call, { ...newPet, name: 'Copy' })
     if (attempts > 1) return
     const { rows } = await raw(call, sql<{ id: bigint }>`select connection_id() as id`)
     await raw(call, sql`kill ${sql.lit(Number(rows[0]?.id))}`)
@@ -101,13 +105,27 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
   /** Ignores a statement whose transaction was rolled back by a deadlock. */
   async swallow(call) {
     const { stores } = call
-    await stores.pets.create(call, newPet)
+    await addPet(stores.pets, call, newPet)
     if (attempts === 1) {
       await sql`rollback`.execute(dbOf(call))
       const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
       await raw(call, signal).catch(() => {})
     }
-    await stores.pets.create(call, newPet)
+    await addPet(stores.pets, call, newPet)
+  },
+  /** Begins two statements together, of which the first ends the transaction. */
+  async pair(call) {
+    if (attempts > 1) return
+    await addPet(call.stores.pets, call, { ...newPet, name: 'First' })
+    if (engine === 'mysql') await sql`rollback`.execute(dbOf(call))
+    const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
+    const [ended, second] = await Promise.allSettled([
+      engine === 'mysql'
+        ? raw(call, signal)
+        : addPet(call.stores.pets, call, { ...newPet, name: 'rollback' }),
+      addPet(call.stores.pets, call, { ...newPet, name: 'Second' }),
+    ])
+    expect([ended.status, second.status]).toEqual(['rejected', 'rejected'])
   },
   async again({ deadline }) {
     const read = async () => {
@@ -119,11 +137,11 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
   async tally(call, { petId }) {
     await call.stores.pets.get(call, petId) // as a resolver looks for the parent
     await sell(call, petId)
-    await dbOf(call).lanes.call(newRow, { name: 'Behind' }, call.deadline)
+    await newRow(dbOf(call)).insert(call, { name: 'Behind' })
     counts.push((await run(call, dbOf(call).selectFrom('pets').select('id'))).rows.length)
   },
   reach: (call, { petId }) => outer.pets.get(call, petId),
-  make: (call) => outer.pets.create(call, newPet),
+  make: (call) => addPet(outer.pets, call, newPet),
   change: (call, { petId }) => sell(call, petId, outer.db),
   nest: (call) => call.service.transact(async () => {}, call.deadline),
   async forget(call, { petId }) {
@@ -148,7 +166,7 @@ const changes = Object.entries(deeds).map(([name, deed]) => [
     ),
 ])
 
-const creation = (path: `/${string}`) =>
+const creating = (path: `/${string}`) =>
   procedure
     .meta(
       described('POST', path, {
@@ -165,16 +183,20 @@ const served = router({
   ...(Object.fromEntries(changes) as object),
   getPet: petProcedures.getPet,
   listPets: petProcedures.listPets, // the successor of getPet
-  twin: creation('/twins').mutation(({ ctx, input }) =>
+  twin: creating('/twins').mutation(({ ctx, input }) =>
     writeIdempotent(ctx, async (call) => {
       const original = await call.stores.pets.get(call, input.categoryId)
       if (!original) throw new Error('There is no original')
-      return await call.stores.pets.create(call, input)
+      return await addPet(call.stores.pets, call, input)
     }),
   ),
-  misfit: creation('/misfits').mutation(({ ctx, input }) =>
+  unfit: creating('/unfits').mutation(({ ctx, input }) => {
+    const output = (id: bigint) => ({ ...example, id, status: 'free' as 'sold' })
+    return create(ctx, { ...ctx.stores.pets.newPet, output }, input)
+  }),
+  misfit: creating('/misfits').mutation(({ ctx, input }) =>
     writeIdempotent(ctx, async (call) => {
-      const made = await call.stores.pets.create(call, input)
+      const made = await addPet(call.stores.pets, call, input)
       return { ...made, status: 'free' as 'sold' }
     }),
   ),
@@ -184,9 +206,9 @@ const served = router({
     .output(Pet)
     .mutation(({ ctx, input }) =>
       writeIdempotent(ctx, async (call) => {
-        const made = await call.stores.pets.create(call, newPet)
+        const made = await addPet(call.stores.pets, call, newPet)
         if (input.petId % 2n === 0n) throw new Error('The second fails')
-        await call.stores.pets.create(call, newPet)
+        await addPet(call.stores.pets, call, newPet)
         return made
       }),
     ),
@@ -244,6 +266,7 @@ test('an output that its schema rejects is 500, and has no effect, on each surfa
   for (const key of [undefined, '"misfit"', '"misfit"']) {
     const init = { body: rex, headers: { 'idempotency-key': key } }
     expect((await service.rest('POST', '/misfits', init)).status).toBe(500)
+    expect((await service.rest('POST', '/unfits', init)).status).toBe(500)
   }
   const spoilt = JSON.stringify(transformer.serialize({ petId: 1, otherId: 2 }))
   const creation = JSON.stringify(transformer.serialize(rex))
@@ -314,6 +337,15 @@ test.each(['reach', 'make', 'change', 'nest'])(
   },
 )
 
+test('of two statements that are begun together, the second is not sent if the first ends the transaction', async () => {
+  if (engine === 'sqlite') {
+    await service.sql(`create trigger rollback before insert on pets when new.name = 'rollback'
+      begin select raise(rollback, 'no'); end`)
+  }
+  expect((await put('/pets/1/pair')).status).toBe(200)
+  expect([attempts, await countPets(service.sql)]).toEqual([2, 3])
+})
+
 test('a retry inside a transaction repeats the transaction as a whole', async () => {
   expect((await put('/pets/1/again')).status).toBe(200)
   expect(attempts).toBe(2)
@@ -322,7 +354,10 @@ test('a retry inside a transaction repeats the transaction as a whole', async ()
 test('a call that could share a query with a rejected one succeeds', async () => {
   using deadline = new Deadline(5_000)
   const get = () => outer.pets.get({ deadline }, 1n)
-  const [within, without] = await Promise.allSettled([inTransaction(outer.db, get), get()])
+  const [within, without] = await Promise.allSettled([
+    inTransaction(outer.db as RootDatabase, get),
+    get(),
+  ])
   expect([within.status, without.status]).toEqual(['rejected', 'fulfilled'])
 })
 
@@ -338,7 +373,7 @@ test('a statement that was not awaited has no effect after the end of the transa
 
 test('a transaction that fails ends after its statements, and takes no later one of others with it', async () => {
   using deadline = new Deadline(5_000)
-  const failing = inTransaction(outer.db, async (db) => {
+  const failing = inTransaction(outer.db as RootDatabase, async (db) => {
     const selling = db.updateTable('pets').set({ status: 'sold' }).where('id', '=', 1n)
     // Not awaited, as one of several in Promise.all of which another fails.
     void execute(db, selling, deadline)
@@ -346,7 +381,7 @@ test('a transaction that fails ends after its statements, and takes no later one
     throw new Error('No')
   })
   await expect(failing).rejects.toThrow('No')
-  await outer.pets.create({ deadline }, newPet)
+  await addPet(outer.pets, { deadline }, newPet)
   expect(await statuses()).toEqual([...untouched, 'available'])
 })
 

@@ -1,5 +1,5 @@
 /** Mutations with an Idempotency-Key, called without a surface. */
-import type { Database } from '../../db/database.ts'
+import type { RootDatabase } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import {
   Call,
@@ -25,16 +25,15 @@ export const onceOf =
     { holder, key, operation, input }: Request,
     deadline: Deadline,
     work: Work<Output>,
-    { oneStatement = false } = {},
   ): Promise<Output> => {
     const call = new Call({ keyedWrites } as Shared)
     call.operation = { name: operation, check: (output) => output } as Operation
     call.caller = { keyId: holder, holder, readOnly: false }
     call.deadline = deadline
     call.input = input
-    return keyedWrites.run(call, key, work, oneStatement)
+    return keyedWrites.run(call, key, work)
   }
 
 /** Returns the mutations of a database, whose keys are valid for a minute; `stores` of a transaction is itself. */
-export const keyedWritesOf = (db: Database): KeyedWrites =>
+export const keyedWritesOf = (db: RootDatabase): KeyedWrites =>
   new DatabaseKeyedWrites(db, (inside) => inside as unknown as Stores, 60_000)

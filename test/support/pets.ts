@@ -1,5 +1,7 @@
-/** Pets that tests store directly in the database. */
-import type { NewPet } from '../../src/petstore/pets/schema.ts'
+/** Pets that tests store directly in the database, or by the store of pets. */
+import type { WithDeadline } from '../../db/deadline.ts'
+import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
+import type { PetStore } from '../../src/petstore/pets/store.ts'
 import type { Sql } from './sql.ts'
 
 /** Stores pets in one statement, in this order. */
@@ -10,6 +12,12 @@ export async function storePets(sql: Sql, pets: readonly NewPet[]): Promise<void
     pets.flatMap(({ name, categoryId, status }) => [name, categoryId, status]),
   )
 }
+
+/** Adds a pet by its store, and returns it. */
+export const addPet = async (pets: PetStore, call: WithDeadline, pet: NewPet): Promise<Pet> => ({
+  id: await pets.newPet.insert(call, pet),
+  ...pet,
+})
 
 /** The number of pets. */
 export async function countPets(sql: Sql): Promise<number> {

@@ -1,10 +1,10 @@
-/** Two resources at once: the lanes, transactions and Idempotency-Keys that they share keep them apart. */
+/** Two resources at once: the queue, transactions and Idempotency-Keys that they share keep them apart. */
 import { expect, test } from 'vitest'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { createStores } from '../../src/petstore/resources.ts'
 import type { Stores } from '../../src/procedure/call.ts'
 import { procedure, router, unique } from '../../src/procedure/procedure.ts'
-import { writeIdempotent } from '../../src/procedure/write.ts'
+import { create } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 import { createVisitStores, visitProcedures } from './router.ts'
@@ -31,16 +31,10 @@ const bookVisit = procedure
   )
   .input(NewVisit)
   .output(Visit)
-  .mutation(({ ctx, input }) =>
-    writeIdempotent(
-      ctx,
-      ({ stores, ...call }) => {
-        const { visits } = stores as unknown as ReturnType<typeof createVisitStores>
-        return unique(visits.create(call, input), 'The reference is taken')
-      },
-      { oneStatement: true },
-    ),
-  )
+  .mutation(({ ctx, input }) => {
+    const { visits } = ctx.stores as unknown as ReturnType<typeof createVisitStores>
+    return unique(create(ctx, visits.newVisit, input), 'The reference is taken')
+  })
 const served = router({ ...petProcedures, ...visitProcedures, bookVisit })
 // Its owners are not those of the service.
 const resources = resourcesOf(
@@ -62,15 +56,15 @@ interface Made {
 }
 
 /** Creates a pet or a visit. Every second one has a key, and so shares a transaction with others where one statement suffices. */
-async function create(path: string, body: object, what: string, serial: number): Promise<Made> {
+async function post(path: string, body: object, what: string, serial: number): Promise<Made> {
   const headers = serial % 2 ? { 'idempotency-key': `"${path} ${what} ${serial}"` } : {}
   const answer = await service.rest('POST', path, { body, headers })
   return { status: answer.status, id: (answer.body as { id: number }).id, what }
 }
 const pet = (name: string, serial: number) =>
-  create('/pets', { name, categoryId: serial }, name, serial)
+  post('/pets', { name, categoryId: serial }, name, serial)
 const visit = (reference: string, serial: number) =>
-  create(`/owners/1/${serial % 2 ? 'bookings' : 'visits'}`, { reference, at }, reference, serial)
+  post(`/owners/1/${serial % 2 ? 'bookings' : 'visits'}`, { reference, at }, reference, serial)
 
 /** The rows of a table, by id. */
 const rows = async (table: string, column: string) => {

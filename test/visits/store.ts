@@ -8,15 +8,15 @@ import type {
 } from 'kysely'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
+import type { WithDeadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import type { Value } from '../../db/plan.ts'
-import { inserts } from '../../db/plans/inserts.ts'
+import { creation } from '../../db/plans/creations.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { type Has, pages } from '../../db/plans/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { Tables } from '../../db/tables.ts'
-import type { WithDeadline } from '../../src/procedure/call.ts'
 import {
   type ListOwners,
   type ListVisits,
@@ -69,8 +69,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 export const ownerStore = (db: Database) => ({
   /** Returns owners by name, then by id; with `prefix`, only those whose names begin so. */
   list: (call: WithDeadline, query: ListOwners) =>
-    db.lanes.call(pageOfOwners, query, call.deadline),
-  get: (call: WithDeadline, id: bigint) => db.lanes.call(ownerById, id, call.deadline),
+    db.runner.run(pageOfOwners, query, call.deadline),
+  get: (call: WithDeadline, id: bigint) => db.runner.run(ownerById, id, call.deadline),
   /** Counts a closed visit. */
   async count({ deadline }: WithDeadline, id: bigint): Promise<void> {
     const change = db.updateTable('test_owners').set((eb) => ({ closed: eb('closed', '+', 1n) }))
@@ -101,12 +101,12 @@ const ownerById = lookUp({
     const wanted = ids.map((value) => value((id) => id))
     return db.selectFrom('test_owners').selectAll().where('id', 'in', wanted)
   },
-  nameOf: (owner: bigint | { id: bigint }) => (typeof owner === 'bigint' ? owner : owner.id),
+  identityOf: (owner: bigint | { id: bigint }) => (typeof owner === 'bigint' ? owner : owner.id),
 })
 
 export const visitStore = (db: Database) => ({
   list: (call: WithDeadline, query: ListVisits) =>
-    db.lanes.call(pageOfVisits, query, call.deadline),
+    db.runner.run(pageOfVisits, query, call.deadline),
 
   async get({ deadline }: WithDeadline, place: OneVisit): Promise<Visit | undefined> {
     const query = db.selectFrom('test_visits').selectAll().where(isAt(place))
@@ -114,11 +114,11 @@ export const visitStore = (db: Database) => ({
     return rows[0] && toVisit(rows[0])
   },
 
+  newVisit: newVisit(db),
+
   /** Throws DuplicateError if there is a visit with this reference. */
   async create(call: WithDeadline, visit: NewVisit): Promise<Visit> {
-    const id = await db.lanes.call(newVisit, visit, call.deadline)
-    const { ownerId: _, ...made } = visit
-    return { id, ...made, closedAt: null }
+    return toNewVisit(await newVisit(db).insert(call, visit), visit)
   },
 
   async update({ deadline }: WithDeadline, { urgent, note, ...place }: VisitChange): Promise<void> {
@@ -150,13 +150,23 @@ const isAt =
   (eb: ExpressionBuilder<Tables, 'test_visits'>) =>
     eb.and({ id: visitId, owner_id: ownerId })
 
-const newVisit = inserts('test_visits', (value: Value<NewVisit>) => ({
-  owner_id: value(({ ownerId }) => ownerId),
-  reference: value(({ reference }) => reference),
-  at: value(({ at }) => BigInt(at.getTime())),
-  urgent: value(({ urgent }) => BigInt(urgent)),
-  note: value(({ note }) => note),
-}))
+const toNewVisit = (id: bigint, { ownerId: _, ...visit }: NewVisit): Visit => ({
+  id,
+  ...visit,
+  closedAt: null,
+})
+
+const newVisit = creation(
+  'test_visits',
+  (value: Value<NewVisit>) => ({
+    owner_id: value(({ ownerId }) => ownerId),
+    reference: value(({ reference }) => reference),
+    at: value(({ at }) => BigInt(at.getTime())),
+    urgent: value(({ urgent }) => BigInt(urgent)),
+    note: value(({ note }) => note),
+  }),
+  toNewVisit,
+)
 
 const pageOfVisits = pages({
   order: 'descending',

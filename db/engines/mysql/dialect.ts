@@ -1,4 +1,4 @@
-/** MySQL and MariaDB: Kysely's dialect with the lanes of a server, and the engine. */
+/** MySQL and MariaDB: Kysely's dialect and the engine. */
 import {
   type Kysely,
   MysqlAdapter,
@@ -8,10 +8,10 @@ import {
   sql,
 } from 'kysely'
 import type { SslOptions } from 'mysql2'
-import type { Database } from '../../database.ts'
+import type { EngineParts } from '../../connect.ts'
+import type { Database, RootDatabase } from '../../database.ts'
 import type { Engine } from '../../engine.ts'
 import { LockedError } from '../../errors.ts'
-import { Lanes } from '../../lanes.ts'
 import type { Usage } from '../../line.ts'
 import { TABLES } from '../../migrations.ts'
 import type { Tables } from '../../tables.ts'
@@ -55,13 +55,13 @@ export interface PoolSettings {
 }
 
 /**
- * Returns a dialect for the server of `url` (mysql://user:password@host:port/database), which may end in
+ * Returns the parts of a database on the server of `url` (mysql://user:password@host:port/database), which may end in
  * an `ssl-mode` or a `socketPath`. Throws for any other query.
  */
-export function mysqlDialect(
+export function mysqlParts(
   url: string,
   { timeout, size = 10, usage = { used: 0, waiting: 0 }, warn = () => {} }: PoolSettings,
-) {
+): EngineParts {
   const server = new URL(url)
   const { sslMode, socketPath } = mysqlQueryOf(server)
   server.search = '' // mysql2 would take it for its own options
@@ -83,14 +83,14 @@ export function mysqlDialect(
       warned.add(message)
     },
   }
-  const sessions = new MysqlSessions(address, size)
-  const lanes = new Lanes(sessions, { size, timeout, usage, isInProcess: false })
-  sessions.lanes = lanes
   return {
-    lanes,
-    createAdapter: () => new MysqlEngine(),
-    createQueryCompiler: () => new MysqlQueryCompiler(),
-    createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
+    dialect: {
+      createAdapter: () => new MysqlEngine(),
+      createQueryCompiler: () => new MysqlQueryCompiler(),
+      createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
+    },
+    settings: { size, timeout, usage, isInProcess: false },
+    createSessions: (demand) => new MysqlSessions(address, size, demand),
   }
 }
 
@@ -101,7 +101,7 @@ class MysqlEngine extends MysqlAdapter implements Engine {
   readonly isInProcess = false
 
   /** https://dev.mysql.com/doc/refman/9.4/en/locking-functions.html */
-  async underLock<Result>(db: Database, work: (session: Database) => Promise<Result>) {
+  async underLock<Result>(db: RootDatabase, work: (session: Database) => Promise<Result>) {
     return await onSession(db, async (session) => {
       const take = sql<{ taken: bigint }>`select get_lock(${LOCK}, 1) as taken` // waits for a second
       const { rows } = await take.execute(session)

@@ -12,7 +12,7 @@ import {
   type RowDataPacket,
 } from 'mysql2'
 import type { Deadline, Waiter } from '../../deadline.ts'
-import { DatabaseUnavailableError, NoConsecutiveIdsError } from '../../errors.ts'
+import { DatabaseUnavailableError } from '../../errors.ts'
 import type { Session, Statement } from '../../session.ts'
 import { mysqlError, NoIndexError, openError, UnfitServerError } from './errors.ts'
 import { type KnownServers, type Server, setUp } from './set-up.ts'
@@ -106,6 +106,7 @@ export class MysqlSession implements Session {
   /** Whether another one has replaced it, so that it ends after its use. */
   isOld = false
   readonly #keeper: Keeper
+  isInTransaction = false
 
   constructor(
     keeper: Keeper,
@@ -119,13 +120,14 @@ export class MysqlSession implements Session {
     this.openedAt = opened.openedAt
   }
 
+  get hasConsecutiveIds(): boolean {
+    return this.mayBatch && this.server.hasNoTriggers
+  }
+
   async execute<Row>(
-    { sql, parameters, needsConsecutiveIds }: Statement,
+    { sql, parameters }: Statement,
     deadline: Deadline,
   ): Promise<QueryResult<Row>> {
-    if (needsConsecutiveIds && !(this.mayBatch && this.server.hasNoTriggers)) {
-      throw new NoConsecutiveIdsError('The server does not guarantee consecutive ids')
-    }
     try {
       return await this.#query<Row>(sql, parameters, deadline)
     } catch (error) {
@@ -137,14 +139,17 @@ export class MysqlSession implements Session {
 
   async begin(deadline: Deadline): Promise<void> {
     await this.#query('begin', [], deadline)
+    this.isInTransaction = true
   }
 
   async commit(deadline: Deadline): Promise<void> {
     await this.#query('commit', [], deadline)
+    this.isInTransaction = false
   }
 
   /** Never throws: a session that fails is closed, and its transaction with it. */
   async rollback(deadline: Deadline): Promise<void> {
+    this.isInTransaction = false
     await this.#query('rollback', [], deadline).catch(() => this.socket.destroy())
   }
 

@@ -3,8 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { RowDataPacket } from 'mysql2'
 import { Deadline } from '../../deadline.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
-import type { Lanes } from '../../lanes.ts'
-import type { Sessions } from '../../session.ts'
+import type { Demand, Sessions } from '../../session.ts'
 import { Openings } from './openings.ts'
 import { type Address, type MysqlSession, open } from './session.ts'
 import { UnfitSessionError } from './set-up.ts'
@@ -34,14 +33,13 @@ const UNFIT_INTERVAL = 1_000
 /** Milliseconds after which calls that wait look again, at the latest. */
 const LOOK_AGAIN = 1_000
 
-/** Number of sessions that end statements of others at a time, beyond those of the lanes. */
+/** Number of sessions that end statements of others at a time, beyond those of the queue. */
 const KILLERS = 2
 
 export class MysqlSessions implements Sessions {
-  /** The lanes that use the sessions; set once, by the function that makes both. */
-  lanes!: Lanes
+  readonly #demand: Demand
   readonly #address: Address
-  /** Maximum number of sessions: one for each lane, and two for readiness and kills. */
+  /** Maximum number of sessions: one for each use, and two for readiness and kills. */
   readonly #maxOpen: number
   /** The sessions, and those of them that are idle: the first one was idle for the longest time. */
   #open: MysqlSession[] = []
@@ -57,7 +55,8 @@ export class MysqlSessions implements Sessions {
   readonly #end = new AbortController()
   readonly #sweep = setInterval(() => this.#look(), SWEEP_INTERVAL).unref()
 
-  constructor(address: Address, size: number) {
+  constructor(address: Address, size: number, demand: Demand) {
+    this.#demand = demand
     this.#address = address
     this.#maxOpen = size + 2
   }
@@ -118,10 +117,10 @@ export class MysqlSessions implements Sessions {
       if ((error as { errno?: number }).errno !== 1094) control.socket.destroy()
     }
     this.giveBack(control)
-    this.lanes.decide()
+    this.#demand.decide()
   }
 
-  /** Waits for a session before all lanes do. Undefined if none can be had until the deadline. */
+  /** Waits for a session before the queue does. Undefined if none can be had until the deadline. */
   async #waitToKill(deadline: Deadline): Promise<MysqlSession | undefined> {
     const { promise, resolve } = Promise.withResolvers<MysqlSession | undefined>()
     this.#killers.push(resolve)
@@ -166,7 +165,7 @@ export class MysqlSessions implements Sessions {
     if (this.#end.signal.aborted) return
     const pause = this.#openings.nextAt - performance.now()
     const look = () => {
-      this.lanes.decide()
+      this.#demand.decide()
       if (this.#killers.length > 0) this.prepare(0)
     }
     this.#timer = setTimeout(look, pause > 0 ? Math.ceil(pause) : LOOK_AGAIN).unref()
@@ -178,7 +177,7 @@ export class MysqlSessions implements Sessions {
     try {
       const session = await open(this.#address, this, this.#end.signal, () => {
         this.#openings.answered(opening)
-        this.lanes.decide() // others may be opened side by side
+        this.#demand.decide() // others may be opened side by side
       })
       this.#openings.ended(opening)
       session.endsAt = performance.now() + MAX_AGE * (1 - AGE_SPREAD * Math.random())
@@ -188,7 +187,7 @@ export class MysqlSessions implements Sessions {
       session.socket.on('close', onEnd)
       this.#open.push(session)
       this.giveBack(session)
-      this.lanes.decide()
+      this.#demand.decide()
       return session
     } catch (error) {
       this.#openings.ended(opening)
@@ -205,7 +204,7 @@ export class MysqlSessions implements Sessions {
   /** No session can be had now. */
   #fail(error: unknown): void {
     for (const killer of this.#killers.splice(0)) killer(undefined)
-    this.lanes.fail(new DatabaseUnavailableError(error, true))
+    this.#demand.fail(new DatabaseUnavailableError(error, true))
   }
 
   /** Offers an idle session again if it answers. If not, closes all idle ones, which were lost with it. */
@@ -227,7 +226,7 @@ export class MysqlSessions implements Sessions {
     }
     this.#checking--
     this.giveBack(session)
-    this.lanes.decide()
+    this.#demand.decide()
   }
 
   /** Ends what was idle for long, and replaces an old session, one at a time. */

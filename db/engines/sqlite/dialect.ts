@@ -8,11 +8,11 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
+import type { EngineParts } from '../../connect.ts'
 import type { Database } from '../../database.ts'
 import type { Deadline } from '../../deadline.ts'
 import type { Engine } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
-import { Lanes } from '../../lanes.ts'
 import type { Session, Statement } from '../../session.ts'
 import type { Tables } from '../../tables.ts'
 import { inTransaction } from '../../transaction.ts'
@@ -31,45 +31,51 @@ const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
 /**
- * The lanes of a file: one that writes or has the open transaction, and one that reads while the first waits for
- * the lock of another process. A statement blocks the process, so more would gain nothing.
+ * The sessions of a file: one that writes or has the open transaction, and one that reads while the first waits
+ * for the lock of another process. A statement blocks the process, so more would gain nothing.
  */
 const SIZE = 2
 const WRITERS = 1
 
 /**
- * Returns a dialect for the SQLite file at `path`, which is created with its folder if it is missing and
- * `mayCreate`. A statement waits at most `timeout` milliseconds for the transaction of another process, and
+ * Returns the parts of a database in the SQLite file at `path`, which is created with its folder if it is missing
+ * and `mayCreate`. A statement waits at most `timeout` milliseconds for the transaction of another process, and
  * does not block this one.
  */
-export function sqliteDialect(path: string, mayCreate: boolean, timeout = LOCK_TIMEOUT) {
+export function sqliteParts(path: string, mayCreate: boolean, timeout = LOCK_TIMEOUT): EngineParts {
   const file = new SqliteFile(path, mayCreate, timeout)
-  const idle: SqliteSession[] = []
-  const sessions = {
-    take: () => idle.pop() ?? new SqliteSession(file),
-    prepare() {},
-    giveBack: (session: SqliteSession) => void idle.push(session),
-    end: () => file.close(),
-  }
-  const settings = { size: SIZE, writers: WRITERS, isInProcess: true }
+  const idle: Session[] = []
   return {
-    lanes: new Lanes(sessions, settings),
-    createAdapter: () => new SqliteEngine(file),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
-    createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
+    dialect: {
+      createAdapter: () => new SqliteEngine(file),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+      createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
+    },
+    settings: { size: SIZE, writers: WRITERS, isInProcess: true },
+    createSessions: () => ({
+      take: () => idle.pop() ?? new SqliteSession(file),
+      prepare() {},
+      giveBack: (session) => void idle.push(session),
+      end: () => file.close(),
+    }),
   }
 }
 
 class SqliteSession implements Session {
+  readonly hasConsecutiveIds = true
   readonly #file: SqliteFile
-  #isInTransaction = false
+  #hasBegun = false
 
   constructor(file: SqliteFile) {
     this.#file = file
   }
 
+  get isInTransaction(): boolean {
+    return this.#hasBegun && this.#file.isOwnedBy(this)
+  }
+
   async execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
-    if (this.#isInTransaction && !this.#file.isOwnedBy(this)) {
+    if (this.#hasBegun && !this.isInTransaction) {
       const cause = new Error('the database has ended the transaction')
       throw new DatabaseUnavailableError(cause, true)
     }
@@ -78,17 +84,17 @@ class SqliteSession implements Session {
 
   async begin(deadline: Deadline): Promise<void> {
     await this.#file.execute(this, { ...BEGIN, deadline })
-    this.#isInTransaction = true
+    this.#hasBegun = true
   }
 
   /** Commits without a wait for a lock, which the transaction holds (https://sqlite.org/wal.html). */
   async commit(deadline: Deadline): Promise<void> {
     await this.execute(COMMIT, deadline)
-    this.#isInTransaction = false
+    this.#hasBegun = false
   }
 
   async rollback(): Promise<void> {
-    this.#isInTransaction = false
+    this.#hasBegun = false
     // Some errors, such as a full disk, end the transaction. A rollback would then hide the error.
     if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK)
   }

@@ -134,9 +134,8 @@ export class SqliteFile {
     const isAlone = !database.isTransaction
     if (isAlone || sql === 'commit') this.checkPlace()
     const rowCount = rowsOf(query)
-    return isAlone && rowCount !== undefined
-      ? this.#insert(database, prepared, values, rowCount)
-      : write(prepared, values, rowCount)
+    if (rowCount === undefined) return write(prepared, values)
+    return this.#insert<Row>(database, prepared, values, rowCount)
   }
 
   #open(): DatabaseSync {
@@ -146,20 +145,23 @@ export class SqliteFile {
     return database
   }
 
-  /** Inserts in a transaction, which is undone if a row is missing. */
+  /** Inserts rows: all of them or none, also within a transaction, which then goes on. */
   #insert<Row>(
     database: DatabaseSync,
     insert: Prepared,
     values: SQLInputValue[],
     rowCount: number,
   ): QueryResult<Row> {
-    this.#prepare(database, 'begin immediate').statement.run()
+    const [begin, end, undo] = database.isTransaction
+      ? ['savepoint rows', 'release rows', 'rollback to rows; release rows']
+      : ['begin immediate', 'commit', 'rollback']
+    this.#prepare(database, begin).statement.run()
     try {
       const result = write<Row>(insert, values, rowCount)
-      this.#prepare(database, 'commit').statement.run()
+      this.#prepare(database, end).statement.run()
       return result
     } catch (error) {
-      if (database.isTransaction) database.exec('rollback')
+      if (database.isTransaction) database.exec(undo) // an error may have ended the transaction
       throw error
     }
   }
@@ -186,7 +188,7 @@ function read<Row>({ statement, columns }: Prepared, values: SQLInputValue[]): Q
 function write<Row>(
   { statement }: Prepared,
   values: SQLInputValue[],
-  rowCount: number | undefined,
+  rowCount?: number,
 ): QueryResult<Row> {
   const result = statement.run(...values)
   const changes = BigInt(result.changes)

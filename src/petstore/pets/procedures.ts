@@ -2,7 +2,7 @@
 import { restMeta } from '../../procedure/meta.ts'
 import { paged } from '../../procedure/paging.ts'
 import { found, procedure } from '../../procedure/procedure.ts'
-import { writeIdempotent } from '../../procedure/write.ts'
+import { create } from '../../procedure/write.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
 
 const tag = { name: 'pets', description: 'The animals of the store.' }
@@ -43,9 +43,7 @@ const createPet = procedure
   )
   .input(NewPet)
   .output(Pet)
-  .mutation(({ ctx, input }) =>
-    writeIdempotent(ctx, (call) => call.stores.pets.create(call, input), { oneStatement: true }),
-  )
+  .mutation(({ ctx, input }) => create(ctx, ctx.stores.pets.newPet, input))
 
 const getPet = procedure
   .meta(

@@ -1,6 +1,6 @@
 /** Example animals for the catalogue. */
 
-import type { Database } from '../../../db/database.ts'
+import type { RootDatabase } from '../../../db/database.ts'
 import { underLock } from '../../../db/migrate.ts'
 
 // The column is the category, from 1. Each name is unique.
@@ -27,7 +27,7 @@ const animals = names.flatMap((row, position) =>
 )
 
 /** Adds the example animals whose names are missing, and returns their number. Several at once add them once. */
-export async function seed(db: Database): Promise<number> {
+export async function seed(db: RootDatabase): Promise<number> {
   return await underLock(db, async (session) => {
     const examples = animals.map(({ name }) => name)
     const pets = session.selectFrom('pets').select('name').where('name', 'in', examples)

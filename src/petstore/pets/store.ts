@@ -1,12 +1,12 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
 import type { Database } from '../../../db/database.ts'
+import type { WithDeadline } from '../../../db/deadline.ts'
 import { engineOf } from '../../../db/engine.ts'
 import type { Value } from '../../../db/plan.ts'
-import { inserts } from '../../../db/plans/inserts.ts'
+import { creation } from '../../../db/plans/creations.ts'
 import { lookUp } from '../../../db/plans/lookup.ts'
 import { type Has, pages } from '../../../db/plans/pages.ts'
-import type { WithDeadline } from '../../procedure/call.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 
 declare module '../../../db/tables.ts' {
@@ -31,20 +31,21 @@ export type PetStore = ReturnType<typeof petStore>
 /** Returns the store of a database or transaction. All methods throw DatabaseUnavailableError. */
 export const petStore = (db: Database) => ({
   /** Returns up to `limit` pets after `cursor`, by ascending id; with `status`, only those that have it. */
-  list: (call: WithDeadline, query: ListPets) => db.lanes.call(pageOfPets, query, call.deadline),
+  list: (call: WithDeadline, query: ListPets) => db.runner.run(pageOfPets, query, call.deadline),
   /** Returns the pet with this id, or undefined. */
-  get: (call: WithDeadline, id: bigint) => db.lanes.call(petById, id, call.deadline),
-  /** Inserts a pet, and returns it with its new id. */
-  async create(call: WithDeadline, pet: NewPet): Promise<Pet> {
-    return { id: await db.lanes.call(newPet, pet, call.deadline), ...pet }
-  },
+  get: (call: WithDeadline, id: bigint) => db.runner.run(petById, id, call.deadline),
+  newPet: newPet(db),
 })
 
-const newPet = inserts('pets', (value: Value<NewPet>) => ({
-  name: value(({ name }) => name),
-  category_id: value(({ categoryId }) => categoryId),
-  status: value(({ status }) => status),
-}))
+const newPet = creation(
+  'pets',
+  (value: Value<NewPet>) => ({
+    name: value(({ name }) => name),
+    category_id: value(({ categoryId }) => categoryId),
+    status: value(({ status }) => status),
+  }),
+  (id, pet): Pet => ({ id, ...pet }),
+)
 
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
@@ -65,5 +66,5 @@ const petById = lookUp<bigint, Pet>({
     const wanted = ids.map((value) => value((id) => id))
     return db.selectFrom('pets').select(columns).where('id', 'in', wanted)
   },
-  nameOf: (pet) => (typeof pet === 'bigint' ? pet : pet.id),
+  identityOf: (pet) => (typeof pet === 'bigint' ? pet : pet.id),
 })

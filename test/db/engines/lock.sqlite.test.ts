@@ -5,7 +5,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
-import type { Database } from '../../../db/database.ts'
+import type { Database, RootDatabase } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import { engineOf } from '../../../db/engine.ts'
 import { sqliteError } from '../../../db/engines/sqlite/errors.ts'
@@ -20,6 +20,7 @@ import { execute } from '../../../db/statement.ts'
 import { inTransaction } from '../../../db/transaction.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { newDatabase, type TestDatabase } from '../../support/database.ts'
+import { addPet } from '../../support/pets.ts'
 import { openSql, type Sql } from '../../support/sql.ts'
 
 /** Calls a function as if no transaction had called it: the guard of transactions would refuse that. */
@@ -29,7 +30,7 @@ const rex = { name: 'Rex', category_id: 3n, status: 'available' } as const
 
 let database: TestDatabase
 let other: Sql
-let db: Database
+let db: RootDatabase
 beforeEach(async () => {
   database = await newDatabase()
   db = await connect(database.url)
@@ -114,7 +115,7 @@ test('a creation is repeated after an error of the file without an effect', asyn
   const readOnly = (value: number) => sql`pragma query_only = ${sql.lit(value)}`.execute(db)
   await readOnly(1)
   const pet = { name: 'Rex', categoryId: 3n, status: 'available' } as const
-  const made = petStore(db).create({ deadline: new Deadline(Number.POSITIVE_INFINITY) }, pet)
+  const made = addPet(petStore(db), { deadline: new Deadline(Number.POSITIVE_INFINITY) }, pet)
   await setImmediate() // the first attempt has failed
   await readOnly(0)
   expect(await made).toMatchObject(pet)

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
-import type { Database } from '../../../../db/database.ts'
+import type { Database, RootDatabase } from '../../../../db/database.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { pages } from '../../../../db/plans/pages.ts'
 import { execute } from '../../../../db/statement.ts'
@@ -40,7 +40,7 @@ const idOf = async (db: Database) =>
   (await sql<{ id: bigint }>`select connection_id() as id`.execute(db)).rows[0]?.id
 
 /** Opens this many connections, which are idle afterwards. */
-async function warm(db: Database, count: number): Promise<void> {
+async function warm(db: RootDatabase, count: number): Promise<void> {
   await using locker = await openSql(direct.url)
   await locker('lock tables pets write')
   const lists = Promise.all(Array.from({ length: count }, () => list(db)))
@@ -51,7 +51,7 @@ async function warm(db: Database, count: number): Promise<void> {
 }
 
 describe('the limits', () => {
-  test.each<[string, (db: Database) => Promise<unknown>]>([
+  test.each<[string, (db: RootDatabase) => Promise<unknown>]>([
     ['a change', write],
     ['a transaction', (db) => inTransaction(db, write)],
     ['a transaction that begins with a read', (db) => inTransaction(db, list)],
@@ -66,7 +66,7 @@ describe('the limits', () => {
     expect(await Promise.all(Array.from({ length: 5 }, keys))).toHaveLength(5)
     // Concurrent pages share a query, which is a read too.
     using soon = new Deadline(10_000)
-    await Promise.all([1, 2].map((limit) => db.lanes.call(pagesOfKeys, { limit }, soon)))
+    await Promise.all([1, 2].map((limit) => db.runner.run(pagesOfKeys, { limit }, soon)))
     expect(usage).toEqual({ used: 6, waiting: 2 })
     await rival('unlock tables')
     await Promise.all(writes)
@@ -202,7 +202,7 @@ describe('kills', () => {
 })
 
 describe('the end of a pool', () => {
-  const ended = (db: Database) =>
+  const ended = (db: RootDatabase) =>
     Promise.race([db.destroy().then(() => 'ended'), setTimeout(10_000, 'hangs')])
 
   test('waits for a statement that is not answered, until its deadline', async () => {

@@ -1,4 +1,4 @@
-/** Lanes over sessions that the test controls: it opens them, and ends each of their statements. */
+/** A queue over sessions that the test controls: it opens them, and ends each of their statements. */
 import {
   type CompiledQuery,
   DummyDriver,
@@ -9,12 +9,12 @@ import {
   SqliteQueryCompiler,
   CompiledQuery as statementOf,
 } from 'kysely'
-import type { Database } from '../../../db/database.ts'
+import type { RootDatabase } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import { Lanes } from '../../../db/lanes.ts'
 import type { Usage } from '../../../db/line.ts'
-import type { Plan } from '../../../db/plan.ts'
-import type { Session, Sessions, Statement } from '../../../db/session.ts'
+import { type StatementPlan, Statements } from '../../../db/plan.ts'
+import { Queue } from '../../../db/queue.ts'
+import type { Demand, Session, Sessions, Statement } from '../../../db/session.ts'
 import type { Tables } from '../../../db/tables.ts'
 
 /** What a session executes, until the test ends it or its deadline does. */
@@ -38,6 +38,7 @@ export interface Observer {
 
 export class ControlledSession implements Session {
   readonly #sessions: ControlledSessions
+  hasConsecutiveIds = true
   isInTransaction = false
   /** It is not used again. */
   isLost = false
@@ -99,8 +100,7 @@ export class ControlledSession implements Session {
 }
 
 export class ControlledSessions implements Sessions {
-  /** The lanes that use the sessions; set once, by `newLanes`. */
-  lanes!: Lanes
+  readonly #demand: Demand
   readonly observer: Observer
   /** What the sessions execute, the oldest first. */
   readonly running: Running[] = []
@@ -108,11 +108,12 @@ export class ControlledSessions implements Sessions {
   idle: ControlledSession[] = []
   /** The number of sessions for which calls wait. */
   wanted = 0
-  /** The numbers of lanes that the lanes asked for. */
+  /** The numbers of sessions that the queue asked for. */
   readonly prepared: number[] = []
   isEnded = false
 
-  constructor(observer: Observer) {
+  constructor(demand: Demand, observer: Observer) {
+    this.#demand = demand
     this.observer = observer
   }
 
@@ -129,7 +130,8 @@ export class ControlledSessions implements Sessions {
     this.prepared.push(count)
   }
 
-  giveBack(session: ControlledSession): void {
+  giveBack(session: Session): void {
+    if (!(session instanceof ControlledSession)) throw new Error('The session is another')
     if (!this.taken.delete(session)) throw new Error('The session was not in use')
     if (!session.isLost) this.idle.push(session)
     this.observer.onGiveBack?.(session)
@@ -143,32 +145,34 @@ export class ControlledSessions implements Sessions {
   open(count: number): void {
     this.wanted = Math.max(0, this.wanted - count)
     this.idle.push(...Array.from({ length: count }, () => new ControlledSession(this)))
-    this.lanes.decide()
+    this.#demand.decide()
   }
 }
 
 interface Options {
   size: number
   isInProcess?: boolean
-  /** The number of sessions that are open; by default one more than there are lanes. */
+  /** The number of sessions that are open; by default one more than may be in use. */
   open?: number
   observer?: Observer
 }
 
-/** Returns lanes, their sessions, and their numbers. */
-export function newLanes({ size, isInProcess = false, open = size + 1, observer = {} }: Options) {
+/** Returns a queue, its sessions, and their numbers. */
+export function newQueue({ size, isInProcess = false, open = size + 1, observer = {} }: Options) {
   const usage: Usage = { used: 0, waiting: 0 }
-  const sessions = new ControlledSessions(observer)
-  const lanes = new Lanes(sessions, { size, usage, isInProcess })
-  sessions.lanes = lanes
-  const db = databaseWith(lanes)
-  lanes.db = db
+  const statements = new Statements(newKysely())
+  let sessions!: ControlledSessions // the queue makes them at once
+  const queue = new Queue(statements, { size, usage, isInProcess }, (demand) => {
+    sessions = new ControlledSessions(demand, observer)
+    return sessions
+  })
+  const db: RootDatabase = Object.assign(newKysely(), { runner: queue })
   sessions.open(open)
-  return { db, lanes, sessions, usage }
+  return { db, queue, sessions, usage }
 }
 
-function databaseWith(lanes: Lanes): Database {
-  const db = new Kysely<Tables>({
+const newKysely = () =>
+  new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
       createDriver: () => new DummyDriver(),
@@ -176,15 +180,16 @@ function databaseWith(lanes: Lanes): Database {
       createQueryCompiler: () => new SqliteQueryCompiler(),
     },
   })
-  return Object.assign(db, { lanes })
-}
 
 /** Returns a plan whose statement has its inputs as parameters, and whose output is `outputOf` an input. */
 export function planOf<Input, Output>(
   name: string,
   outputOf: (input: Input) => Output,
-  { maxSize, ...options }: { maxSize: number } & Partial<Omit<Plan<Input, Output>, 'maxSize'>>,
-): Plan<Input, Output> {
+  {
+    maxSize,
+    ...options
+  }: { maxSize: number } & Partial<Omit<StatementPlan<Input, Output>, 'maxSize'>>,
+): StatementPlan<Input, Output> {
   return {
     use: 'read',
     maxSize: { inProcess: maxSize, server: maxSize },

@@ -1,10 +1,9 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
 import { expect, test } from 'vitest'
-import type { Database } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import { shareTransaction } from '../../../db/transaction.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { migratedForFile } from '../../support/migrated.ts'
+import { addPet } from '../../support/pets.ts'
 
 const { db, statements } = await migratedForFile()
 const deadline = new Deadline(Number.POSITIVE_INFINITY)
@@ -25,22 +24,20 @@ test('a query looks up at most 100 rows', async () => {
 })
 
 test('a statement inserts at most 200 rows', async () => {
-  const create = () => petStore(db).create({ deadline }, pet)
+  const create = () => addPet(petStore(db), { deadline }, pet)
   expect(await statementsOf(200, create)).toBe(1)
   expect(await statementsOf(201, create)).toBe(2)
 })
 
-test('a shared transaction has at most 100 works, whose inserts share a statement', async () => {
+test('a transaction inserts at most 100 rows with keys', async () => {
   const ids = new Set<bigint>()
-  const work = {
-    async run(transaction: Database, ofAll: Deadline) {
-      const made = await petStore(transaction).create({ deadline: ofAll }, pet)
-      ids.add(made.id)
-      return made
-    },
+  let serial = 0
+  const create = async () => {
+    const key = { api_key_id: 1n, key_hash: `${serial++}`, operation: 'createPet', fingerprint: '' }
+    const withKey = { key, expired: undefined, answerOf: String }
+    ids.add(await petStore(db).newPet.insert({ deadline }, pet, withKey))
   }
-  const share = () => shareTransaction(db, work, deadline)
-  expect(await statementsOf(100, share)).toBe(1)
-  expect(await statementsOf(101, share)).toBe(2)
+  expect(await statementsOf(100, create)).toBe(1)
+  expect(await statementsOf(101, create)).toBe(2)
   expect(ids.size).toBe(201)
 })

@@ -4,7 +4,7 @@ import timers from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Use } from '../../../db/plan.ts'
-import { drain, turns } from './lanes.ts'
+import { drain, turns } from './sessions.ts'
 import { type Outcome, type PLANS, World } from './world.ts'
 
 const RUNS = 100
@@ -74,7 +74,6 @@ const outcomes = fc.constantFrom<Outcome>(
   'no effect',
   'unknown effect',
   'rejected row',
-  'no ids',
 )
 
 const commands = [
@@ -82,7 +81,7 @@ const commands = [
     const shared = haveOneDeadline ? world.newDeadline() : undefined
     for (const [plan, name] of plans) world.call(plan, name, shared)
   }),
-  command('borrow', fc.constantFrom<Use>('read', 'write', 'ahead'), (world, use) =>
+  command('borrow', fc.constantFrom<Use>('read', 'write', 'readiness'), (world, use) =>
     world.borrow(use),
   ),
   command(
@@ -90,14 +89,6 @@ const commands = [
     indexes,
     (world, index) => world.release(one(borrowed(world), index)),
     (world) => borrowed(world).length > 0,
-  ),
-  command(
-    'share',
-    fc.array(fc.record({ rows: fc.nat(4), fails: fc.nat(9).map((of) => of === 0) }), {
-      minLength: 1,
-      maxLength: 4,
-    }),
-    (world, works) => works.map(({ rows, fails }) => world.share(rows, fails)),
   ),
   ...Array.from({ length: 4 }, () =>
     command(
@@ -118,13 +109,6 @@ const commands = [
     indexes,
     (world, index) => world.giveUp(one(unsettled(world), index)),
     (world) => unsettled(world).length > 0,
-  ),
-  // One line is in use more than others, so that it is held now and then.
-  ...Array.from({ length: 4 }, () =>
-    command('call a page', fc.constantFrom(1, 1, 1, 2), (world, count) => {
-      for (let made = 0; made < count; made++) world.call('pages', 'a')
-      return turns(2)
-    }),
   ),
   command('turns', fc.integer({ min: 1, max: 3 }), (_world, count) => turns(count)),
   command('idle', fc.constant(3), (world) => world.checkIdle()),

@@ -1,0 +1,202 @@
+/** Creations of rows. Concurrent ones share a statement; with keys, a transaction. Each returns the id of its row. */
+import type { Generated, InsertObject, Kysely } from 'kysely'
+import type { Database } from '../database.ts'
+import type { Deadline, WithDeadline } from '../deadline.ts'
+import { now } from '../engine.ts'
+import {
+  DatabaseUnavailableError,
+  DuplicateError,
+  KeyTakenError,
+  LockedError,
+  RejectedStatementError,
+} from '../errors.ts'
+import { runInHalves } from '../halves.ts'
+import type { StatementPlan, Statements, TransactionPlan, Value } from '../plan.ts'
+import type { Session } from '../session.ts'
+import type { IdempotencyKeysTable, Tables } from '../tables.ts'
+import { transact } from '../transaction.ts'
+
+/** Maximum number of rows of a statement, and of rows with keys of a transaction. */
+const MAX_ROWS = 200
+const MAX_KEYED_ROWS = 100
+
+/** The tables whose ids the database assigns. For others, MySQL returns no id. */
+type WithId = {
+  [Table in keyof Tables]: Tables[Table] extends { id: Generated<bigint> } ? Table : never
+}[keyof Tables]
+
+/** Returns the columns of a row, with a `value` for each that differs between rows: a column that a row may lack is `null`. */
+type Columns<Row, Table extends WithId> = (
+  value: Value<Row>,
+  db: Kysely<Tables>,
+) => InsertObject<Tables, Table>
+
+/**
+ * Returns the plan that inserts a row into a table, and returns its id. A row that the database rejects does not
+ * affect the other rows of its statement.
+ */
+function inserts<Row, Table extends WithId>(
+  table: Table,
+  columns: Columns<Row, Table>,
+): StatementPlan<Row, bigint, bigint> {
+  return {
+    use: 'write',
+    maxSize: { inProcess: MAX_ROWS, server: MAX_ROWS },
+    needsConsecutiveIds: true,
+    // The server then inserts the first rows while the service reads the next ones: a twentieth more.
+    isEarly: true,
+    build: (db, values) => db.insertInto(table).values(values.map((value) => columns(value, db))),
+    split({ insertId }, rows) {
+      if (insertId === undefined)
+        throw new Error(`The database returned no id for a row of ${table}`)
+      return rows.map((_row, index) => insertId + BigInt(index))
+    },
+    output: (id) => id,
+    // After any other error, the rows may have been inserted.
+    blamesOne: isRejected,
+  }
+}
+
+const isRejected = (error: unknown) => error instanceof RejectedStatementError
+
+/** An Idempotency-Key, and the request that it is of. */
+export type NewKey = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
+
+/** What is stored beside a row in its transaction. */
+export interface KeyOfRow {
+  key: NewKey
+  /** The id of the row of the same key that has expired, which is removed. */
+  expired: bigint | undefined
+  /** Returns the answer that is stored, by the id of the row. */
+  answerOf(id: bigint): string
+}
+
+interface KeyedRow<Row> extends KeyOfRow {
+  row: Row
+}
+
+/** The id of a row, or why the database has rejected it. */
+type Outcome = { id: bigint } | { error: unknown }
+
+/**
+ * Returns the plan that does the same with Idempotency-Keys, by one transaction: begin, the rows, their keys with
+ * the answers, commit. Throws KeyTakenError, without an effect, if another request has stored one of the keys
+ * meanwhile, or is about to.
+ */
+function withKeys<Row>(
+  rows: StatementPlan<Row, bigint, bigint>,
+): TransactionPlan<KeyedRow<Row>, bigint, Outcome> {
+  return {
+    use: 'write',
+    maxSize: { inProcess: MAX_KEYED_ROWS, server: MAX_KEYED_ROWS },
+    isEarly: true,
+    transact: (inputs, session, deadline, statements) =>
+      transact(session, deadline, async () => {
+        const run = { session, deadline, statements }
+        const outcomes = await insertRows(rows, inputs, run)
+        await storeKeys(inputs, outcomes, run)
+        return inputs.map((input) => outcomes.get(input) as Outcome) // each has one
+      }),
+    output(outcome) {
+      if ('error' in outcome) throw outcome.error
+      return outcome.id
+    },
+    // That the database is unavailable is the fault of no input.
+    blamesOne: (error) => !(error instanceof DatabaseUnavailableError),
+  }
+}
+
+/** What the statements of a transaction run on. */
+interface Run {
+  session: Session
+  deadline: Deadline
+  statements: Statements
+}
+
+/** Inserts the rows in a transaction. Throws what ends the transaction. */
+async function insertRows<Row>(
+  rows: StatementPlan<Row, bigint, bigint>,
+  inputs: KeyedRow<Row>[],
+  { session, deadline, statements }: Run,
+): Promise<Map<KeyedRow<Row>, Outcome>> {
+  const outcomes = new Map<KeyedRow<Row>, Outcome>()
+  const isOfRow = (error: unknown) => isRejected(error) && session.isInTransaction
+  await runInHalves(inputs, {
+    size: session.hasConsecutiveIds ? inputs.length : 1,
+    async attempt(some) {
+      const values = some.map(({ row }) => row)
+      const ids = await statements.run(rows, values, session, deadline)
+      for (const [index, id] of ids.entries()) outcomes.set(some[index] as KeyedRow<Row>, { id })
+    },
+    blamesOne: isOfRow,
+    fail(some, error) {
+      if (!isOfRow(error)) throw error
+      for (const input of some) outcomes.set(input, { error })
+    },
+  })
+  return outcomes
+}
+
+/** Stores the keys of the rows that were inserted. */
+async function storeKeys(
+  inputs: KeyOfRow[],
+  outcomes: Map<KeyOfRow, Outcome>,
+  { session, deadline, statements }: Run,
+): Promise<void> {
+  const expired = inputs.flatMap((input) => input.expired ?? [])
+  if (expired.length > 0) {
+    const removal = statements.builder.deleteFrom('idempotency_keys').where('id', 'in', expired)
+    await session.execute(removal.compile(), deadline)
+  }
+  const keys = inputs.flatMap((input) => {
+    const outcome = outcomes.get(input)
+    return outcome && 'id' in outcome ? { ...input.key, answer: input.answerOf(outcome.id) } : []
+  })
+  if (keys.length === 0) return
+  try {
+    await statements.run(newKey, keys, session, deadline)
+  } catch (error) {
+    const isTaken = error instanceof DuplicateError || error instanceof LockedError
+    throw isTaken ? new KeyTakenError(error, true) : error
+  }
+}
+
+/** The plan that stores a key with the answer of its request. */
+export const newKey = inserts(
+  'idempotency_keys',
+  (value: Value<NewKey & { answer: string }>, db) => ({
+    api_key_id: value((row) => row.api_key_id),
+    key_hash: value((row) => row.key_hash),
+    operation: value((row) => row.operation),
+    fingerprint: value((row) => row.fingerprint),
+    answer: value((row) => row.answer),
+    created_at: now(db),
+  }),
+)
+
+/**
+ * Returns what makes the creation of a store: how a row is inserted into a table, and how the output is made of its
+ * id and the input. `columns` returns the columns of a row, with a `value` for each that differs between rows; a
+ * column that a row may lack is `null`.
+ */
+export function creation<Input, Output, Table extends WithId>(
+  table: Table,
+  columns: Columns<Input, Table>,
+  output: (id: bigint, input: Input) => Output,
+) {
+  const rows = inserts(table, columns)
+  const keyedRows = withKeys(rows)
+  /** Returns the creation in a database or a transaction. */
+  return (db: Database) => ({
+    output,
+    /**
+     * Inserts a row, and returns its id; with a key, which is stored beside it, in a transaction of its own. Throws
+     * DuplicateError, DatabaseUnavailableError, and the reason of the deadline. With a key there is one attempt,
+     * which throws KeyTakenError if the key was stored meanwhile.
+     */
+    insert: ({ deadline }: WithDeadline, input: Input, key?: KeyOfRow): Promise<bigint> =>
+      key
+        ? db.runner.run(keyedRows, { row: input, ...key }, deadline)
+        : db.runner.run(rows, input, deadline),
+  })
+}

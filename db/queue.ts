@@ -1,0 +1,310 @@
+/**
+ * The queue of a database. A call waits in a line for a session; a session that becomes free takes along what
+ * waits in a line. This is its way:
+ *
+ * `run` → `#wait` → `#gather` ⇢ (it waits in a line for others) `#makeDue` → `decide` ⇢ (for a session)
+ * `#begin` → `#runGroups` → `statements.run` → `session.execute` ⇢ `group.resolve`
+ *
+ * | A call | begins |
+ * |---|---|
+ * | while the database is idle, and the latest statement of its line had one call (in a database of this process, before this turn) | at once, with the calls of the same moment |
+ * | while a session may be used | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
+ * | while a statement of its line ends | then |
+ * | while all sessions are in use | once one is free, in the order in which the lines began to wait |
+ *
+ * `decide` alone lets lines begin. A line of loans is due at once. No call joins what has begun, so each call
+ * sees what was committed before it. A deadline rejects only its own call. A statement is ended once the
+ * deadlines of all its calls have passed.
+ */
+import { type QueryResult, SelectQueryNode } from 'kysely'
+import { Deadline, jointDeadline } from './deadline.ts'
+import { BrokenDatabaseError, OverloadedError } from './errors.ts'
+import { refuseInTransaction } from './guard.ts'
+import { runInHalves } from './halves.ts'
+import { type Group, Line, type Loan, type Usage } from './line.ts'
+import type { Plan, Statements, Use } from './plan.ts'
+import { pauseAfter } from './retry.ts'
+import type { Runner } from './runner.ts'
+import type { Demand, Session, Sessions, Statement } from './session.ts'
+
+/** The part of the sessions that may write: while all writes wait for a lock, reads continue. */
+const WRITERS = 0.6
+
+export interface QueueSettings {
+  /** Maximum number of sessions in use. */
+  size: number
+  /** Maximum number of sessions in use that may write. */
+  writers?: number
+  /** Milliseconds that a statement without a deadline may take; unlimited by default. */
+  timeout?: number | undefined
+  /** The queue keeps these numbers current. */
+  usage?: Usage
+  /** Whether the database works in this process, which waits for it. */
+  isInProcess: boolean
+}
+
+const LOANS: Record<Use, Loan> = {
+  read: { use: 'read', isLoan: true },
+  write: { use: 'write', isLoan: true },
+  readiness: { use: 'readiness', isLoan: true },
+}
+
+export class Queue implements Runner, Demand {
+  readonly statements: Statements
+  readonly timeout: number
+  readonly #isInProcess: boolean
+  readonly #size: number
+  readonly #writers: number
+  readonly #usage: Usage
+  readonly #sessions: Sessions
+  /** The number of sessions in use that may write, and of those of readiness, which `#usage` leaves out. */
+  #writing = 0
+  #ofReadiness = 0
+  /** The lines, by their work and the kinds of their inputs. Nothing is removed. */
+  readonly #lines = new Map<unknown, Map<string, Line>>()
+  /** The lines in which something waits, in the order in which it began; and some that are empty again. */
+  readonly #waiting: Line[] = []
+  #ended: unknown
+  #onUnused: (() => void) | undefined
+
+  /** `createSessions` returns the sessions that the queue uses. */
+  constructor(
+    statements: Statements,
+    { size, writers, timeout, usage, isInProcess }: QueueSettings,
+    createSessions: (demand: Demand) => Sessions,
+  ) {
+    this.statements = statements
+    this.#size = size
+    this.#writers = writers ?? Math.max(1, Math.floor(size * WRITERS))
+    this.timeout = timeout ?? Number.POSITIVE_INFINITY
+    this.#usage = usage ?? { used: 0, waiting: 0 }
+    this.#isInProcess = isInProcess
+    this.#sessions = createSessions(this)
+  }
+
+  async run<Input, Output>(
+    plan: Plan<Input, Output>,
+    input: Input,
+    deadline: Deadline,
+  ): Promise<Output> {
+    const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
+    const identity = plan.identityOf?.(input)
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return plan.output(await this.#wait(line, input, identity, deadline))
+      } catch (error) {
+        if ('transact' in plan || plan.blamesOne?.(error)) throw error
+        await pauseAfter(attempt, error, plan.use === 'read', deadline)
+      }
+    }
+  }
+
+  async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
+    using own = new Deadline(statement.deadline ? Number.POSITIVE_INFINITY : this.timeout)
+    const deadline = statement.deadline ?? own
+    const isRead = statement.isRead ?? SelectQueryNode.is(statement.query)
+    const use = statement.isForReadiness ? 'readiness' : isRead ? 'read' : 'write'
+    const session = await this.borrow(use, deadline)
+    try {
+      return await session.execute<Row>(statement, deadline)
+    } finally {
+      this.giveBack(session, use)
+    }
+  }
+
+  /** Resolves to a session for this use alone, until `giveBack`. Throws as `execute`. */
+  async borrow(use: Use, deadline: Deadline): Promise<Session> {
+    const line = this.#lineOf(LOANS[use], '')
+    return (await this.#wait(line, undefined, undefined, deadline)) as Session
+  }
+
+  giveBack(session: Session, use: Use): void {
+    this.#free(session, use)
+    this.decide()
+  }
+
+  /** Rejects what waits or comes, and resolves once no session is in use. Never throws. */
+  async end(): Promise<void> {
+    this.#ended = ENDED
+    for (const line of this.#waiting) rejectAll(line, ENDED)
+    this.#sessions.end()
+    if (this.#usage.used === 0 && this.#ofReadiness === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onUnused = resolve
+    await promise
+  }
+
+  #lineOf(work: Line['work'], kind: string): Line {
+    const known = this.#lines.get(work)?.get(kind)
+    if (known) return known
+    const line = new Line(work, this.#usage)
+    const lines = this.#lines.get(work) ?? new Map<string, Line>()
+    this.#lines.set(work, lines.set(kind, line))
+    return line
+  }
+
+  /** Lets an input wait in a line, and resolves to its result. Throws OverloadedError if the line is full. */
+  async #wait(line: Line, input: unknown, identity: unknown, deadline: Deadline): Promise<unknown> {
+    refuseInTransaction()
+    const refusal = deadline.reason ?? this.#ended ?? (line.isFull ? OVERLOADED : undefined)
+    if (refusal) throw refusal
+    const { used, waiting } = this.#usage
+    const isAlone = used === 0 && waiting === 0 && line.wasAlone && !line.hasBegunInTurn
+    const isFirst = line.isEmpty
+    const entry = line.join(input, identity, deadline)
+    deadline.add(entry)
+    if (isFirst) {
+      this.#forget(line) // what waited in it may have been given up
+      this.#waiting.push(line)
+      this.#gather(line, isAlone)
+    } else if (line.isDue) this.decide()
+    return await entry.promise
+  }
+
+  /** Makes a line due once the calls have come that will come soon. */
+  #gather(line: Line, isAlone: boolean): void {
+    const { gathering } = line
+    const isEarly = 'isEarly' in line.work && line.work.isEarly && !this.#isInProcess
+    if (isLoan(line.work)) this.#makeDue(line, gathering)
+    // The calls of a batch come in one moment.
+    else if (isAlone) {
+      queueMicrotask(() => this.#makeDue(line, gathering))
+      if (this.#isInProcess) line.beginTurn()
+    } else if (isEarly) setImmediate(this.#makeDue, line, gathering)
+    // The answers of this turn bring the next requests: with one turn, there were a tenth more statements.
+    else setImmediate(this.#makeDueInATurn, line, gathering)
+  }
+
+  readonly #makeDueInATurn = (line: Line, gathering: unknown): void =>
+    void setImmediate(this.#makeDue, line, gathering)
+
+  readonly #makeDue = (line: Line, gathering: unknown): void => {
+    if (line.makeDue(gathering)) this.decide()
+  }
+
+  /** Lets the lines begin that are due and may have a session. Nothing else decides. */
+  decide(): void {
+    for (let line = this.#firstToBegin(); line; line = this.#firstToBegin()) {
+      const session = this.#sessions.take()
+      if (!session) {
+        this.#sessions.prepare(this.#wanted())
+        return
+      }
+      this.#begin(line, session)
+    }
+  }
+
+  /** Returns the line that may have the next session: that of readiness, or the one that waits for the longest time. */
+  #firstToBegin(): Line | undefined {
+    let first: Line | undefined
+    for (const line of this.#waiting) {
+      if (!this.#mayBegin(line)) continue
+      if (line.work.use === 'readiness') return line
+      first ??= line
+    }
+    return first
+  }
+
+  #mayBegin({ isDue, work: { use } }: Line): boolean {
+    if (!isDue) return false
+    if (use === 'readiness') return this.#ofReadiness === 0
+    if (this.#usage.used >= this.#size) return false
+    return use === 'read' || this.#writing < this.#writers
+  }
+
+  /** The number of sessions that the waiting lines could have now. */
+  #wanted(): number {
+    const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
+    for (const line of this.#waiting) {
+      if (this.#mayBegin(line)) {
+        wanted[line.work.use] += Math.ceil(line.size / this.#maxSizeOf(line.work))
+      }
+    }
+    const writes = Math.min(wanted.write, this.#writers - this.#writing)
+    const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
+    return used + Math.min(wanted.readiness, 1)
+  }
+
+  /** Maximum number of inputs that begin together, on this session. */
+  #maxSizeOf(work: Line['work'], session?: Session): number {
+    if (isLoan(work)) return 1
+    if (work.needsConsecutiveIds && session?.hasConsecutiveIds === false) return 1
+    return this.#isInProcess ? work.maxSize.inProcess : work.maxSize.server
+  }
+
+  #begin(line: Line, session: Session): void {
+    const { work } = line
+    const groups = line.take(this.#maxSizeOf(work, session))
+    // The rest waits behind the lines that came meanwhile.
+    this.#forget(line)
+    if (!line.isEmpty) this.#waiting.push(line)
+    this.#use(work.use)
+    if (isLoan(work)) groups[0]?.resolve(session)
+    else void this.#runGroups(line, work, session, groups)
+  }
+
+  #forget(line: Line): void {
+    const index = this.#waiting.indexOf(line)
+    if (index >= 0) this.#waiting.splice(index, 1)
+  }
+
+  #use(use: Use): void {
+    if (use === 'readiness') this.#ofReadiness++
+    else this.#usage.used++
+    if (use === 'write') this.#writing++
+  }
+
+  #free(session: Session, use: Use): void {
+    if (use === 'readiness') this.#ofReadiness--
+    else this.#usage.used--
+    if (use === 'write') this.#writing--
+    this.#sessions.giveBack(session)
+    if (this.#usage.used === 0 && this.#ofReadiness === 0) this.#onUnused?.()
+  }
+
+  /** Runs groups on a session, and answers their calls. Never throws. */
+  async #runGroups(
+    line: Line,
+    plan: Plan<never, unknown>,
+    session: Session,
+    groups: Group[],
+  ): Promise<void> {
+    const outcomes: { group: Group; result: unknown }[] = []
+    const failures: { group: Group; error: unknown }[] = []
+    await runInHalves(groups, {
+      size: groups.length,
+      attempt: async (some) => {
+        const live = some.filter(({ isLive }) => isLive)
+        if (live.length === 0) return
+        const inputs = live.map(({ input }) => input) as never[] // those of the line are of its plan
+        const deadline = jointDeadline(live.flatMap(({ entries }) => [...entries]))
+        const results = await ('transact' in plan
+          ? plan.transact(inputs, session, deadline, this.statements)
+          : this.statements.run(plan, inputs, session, deadline))
+        for (const [index, group] of live.entries())
+          outcomes.push({ group, result: results[index] })
+      },
+      blamesOne: (error) => plan.blamesOne?.(error) ?? false,
+      fail: (some, error) => failures.push(...some.map((group) => ({ group, error }))),
+    })
+    // What waits begins first: the database works on it while these calls are answered.
+    line.hurry()
+    this.giveBack(session, plan.use)
+    for (const { group, result } of outcomes) group.resolve(result)
+    for (const { group, error } of failures) group.reject(error)
+  }
+
+  /** Rejects what waits for a session: none can be had now. */
+  fail(error: unknown): void {
+    for (const line of this.#waiting) if (this.#mayBegin(line)) rejectAll(line, error)
+  }
+}
+
+const isLoan = (work: Line['work']): work is Loan => 'isLoan' in work
+
+function rejectAll(line: Line, error: unknown): void {
+  for (const group of line.take(line.size)) group.reject(error)
+}
+
+const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)
+const OVERLOADED = new OverloadedError('Too many calls wait for the database')

@@ -1,0 +1,26 @@
+/** What executes the statements of a database, of a transaction, or of a session that holds a lock. */
+import type { DatabaseConnection, QueryResult } from 'kysely'
+import type { Deadline } from './deadline.ts'
+import type { Plan } from './plan.ts'
+import type { Statement } from './session.ts'
+
+export interface Runner {
+  /** Milliseconds that a statement without a deadline may take. */
+  readonly timeout: number
+  /**
+   * Returns the output of a plan for an input. Outside a transaction there are more attempts: up to three of a
+   * statement that reads, and of one that writes only after an attempt that certainly had no effect. Throws
+   * DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
+   */
+  run<Input, Output>(plan: Plan<Input, Output>, input: Input, deadline: Deadline): Promise<Output>
+  /** Executes one statement. Throws the errors of db/errors.ts, and the reason of the deadline. */
+  execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>>
+}
+
+/** Returns Kysely's connection, whose statements the runner executes. */
+export const connectionOf = (runner: Runner): DatabaseConnection => ({
+  executeQuery: (query) => runner.execute<never>(query as Statement<never>),
+  streamQuery() {
+    throw new Error('Not supported')
+  },
+})
