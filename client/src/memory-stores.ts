@@ -1,7 +1,10 @@
 /** The stores of the service in memory, for the stand-in: a new resource adds its own here. */
 import type { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import type { PetStore } from '../../src/petstore/pets/store.ts'
-import type { Stores } from '../../src/procedure/call.ts'
+import type { createStores } from '../../src/petstore/resources.ts'
+
+/** The stores of the service. */
+export type Stores = ReturnType<typeof createStores>
 
 /** Takes back one change of a transaction. */
 export type Undo = () => void

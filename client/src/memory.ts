@@ -4,12 +4,12 @@ import { problem } from '../../src/errors/problem.ts'
 import type { NewPet } from '../../src/petstore/pets/schema.ts'
 import type { Call, KeyedWrites, Shared } from '../../src/procedure/call.ts'
 import { checked, outputOf } from '../../src/procedure/write.ts'
-import { storesInMemory, type Undo } from './memory-stores.ts'
+import { type Stores, storesInMemory, type Undo } from './memory-stores.ts'
 
 /** Returns what all calls of the stand-in share, with these pets in memory. */
-export function sharedInMemory(initial: NewPet[]): Shared {
+export function sharedInMemory(initial: NewPet[]): Shared<Stores> {
   const createStores = storesInMemory(initial)
-  const transact: Shared['transact'] = async (work) => {
+  const transact: Shared<Stores>['transact'] = async (work) => {
     const undo: Undo[] = []
     try {
       return await work(createStores(undo))
@@ -22,7 +22,7 @@ export function sharedInMemory(initial: NewPet[]): Shared {
 }
 
 /** Mutations with an Idempotency-Key, whose works run in these transactions. It keeps every key. */
-function keyedWritesInMemory(transact: Shared['transact']): KeyedWrites {
+function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites<Stores> {
   const known = new Map<string, { request: string; answer?: string }>()
   const once = async <Output>(call: Call, key: string, make: () => Promise<Output>) => {
     const name = `${call.caller.holder} ${key}`

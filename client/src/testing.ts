@@ -4,17 +4,19 @@
  */
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { type HttpHandler, http } from 'msw'
-import type { Deadline } from '../../db/deadline.ts'
+import { Deadline } from '../../db/deadline.ts'
 import { Problem, problem } from '../../src/errors/problem.ts'
 import { type Caller, isReadOnlyKey, tokenOf } from '../../src/keys/key.ts'
 import { NewPet as newPetSchema } from '../../src/petstore/pets/schema.ts'
 import { appRouter } from '../../src/petstore/resources.ts'
-import { Call, type Operation } from '../../src/procedure/call.ts'
+import type { CallsOfRequest, Operation } from '../../src/procedure/call.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
 import { routerOf, runOperation } from '../../src/surface/trpc/functions.ts'
 import type { NewPet } from './client.ts'
 import { MAX_BATCH, transformer } from './encoding.ts'
 import { sharedInMemory } from './memory.ts'
+
+const NEVER = new Deadline(Number.POSITIVE_INFINITY)
 
 export interface PetstoreHandlersOptions {
   /** The `url` of the client under test, such as `https://pets.example/trpc`. */
@@ -43,8 +45,8 @@ export function petstoreHandlers({
   // As in the service, each call of a batch is one of its own.
   const functionOf = (operation: Operation) => ({
     type: operation.type,
-    call: async (request: Call, getInput: () => Promise<unknown>) =>
-      runOperation(request.of(operation), await getInput()),
+    call: async (request: CallsOfRequest, getInput: () => Promise<unknown>) =>
+      runOperation(operation, request, await getInput()),
   })
   const operations = operationsOf(appRouter)
   const functions = Object.fromEntries(operations.map((one) => [one.name, functionOf(one)]))
@@ -74,13 +76,11 @@ export function petstoreHandlers({
       req: request,
       router,
       maxBatchSize: MAX_BATCH,
-      createContext({ req, info }) {
+      createContext({ req, info }): CallsOfRequest {
         if (caller.readOnly && info.type === 'mutation') throw problem('readOnlyKey')
-        const call = new Call(shared)
-        call.caller = caller
-        call.deadline = {} as Deadline // stores in memory do not wait
-        call.idempotencyHeader = req.headers.get('idempotency-key') ?? undefined
-        return call
+        const idempotencyHeader = req.headers.get('idempotency-key') ?? undefined
+        // Stores in memory do not wait.
+        return { service: shared, caller, deadline: NEVER, idempotencyHeader }
       },
     })
   }

@@ -8,7 +8,7 @@ import { withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
 import { activeSpan } from '../observe/span.ts'
 import { ipAddressOf, parseTarget } from './request.ts'
 
-/** A call, as the log and the metrics report it. */
+/** What became of a call of a batch, as the log and the metrics report it. */
 export type CallOutcome = Pick<RequestRecord, 'operation' | 'status'>
 
 /** The fields of the log line, in their order. The log leaves out those that are undefined. */
@@ -32,8 +32,8 @@ export class RequestRecord {
   address: string | undefined
   /** The part of an invalid API key that the log may contain. */
   keyPrefix: string | undefined
-  /** The calls of a batch. The log has a line for each. */
-  calls: CallOutcome[] | undefined
+  /** Those of the calls of a batch. The log has a line for each. */
+  outcomes: CallOutcome[] | undefined
   // Private: the log writes all other fields. Express changes the URL of the request.
   readonly #url: string
   readonly #start = performance.now()
@@ -103,14 +103,14 @@ export class Telemetry {
   /** Logs and counts a request that is over: its answer was sent, or the client has closed the connection. */
   end(res: Recorded): void {
     const record = recordOf(res)
-    const { calls } = record
-    record.calls = undefined
+    const { outcomes } = record
+    record.outcomes = undefined
     record.stop()
     if (record.operation === undefined) record.path = record.readablePath
     if (record.keyId === undefined) record.address = plain(ipAddressOf(res.req, this.#trust))
     // A batch whose client closed the connection has one line: none of its calls was answered.
     if (res.writableFinished) record.status = res.statusCode
-    this.#report(record, res.writableFinished ? calls : undefined)
+    this.#report(record, res.writableFinished ? outcomes : undefined)
   }
 
   /** Logs and counts a request that the server rejects before the app; returns its new id. */
@@ -121,10 +121,10 @@ export class Telemetry {
   }
 
   /** The calls of a batch have one duration, and a line and a count each, for which the record is changed. */
-  #report(record: RequestRecord, calls?: CallOutcome[]): void {
+  #report(record: RequestRecord, outcomes?: CallOutcome[]): void {
     this.#metrics?.time(record)
-    if (!calls) this.#count(record)
-    for (const { operation, status } of calls ?? []) {
+    if (!outcomes) this.#count(record)
+    for (const { operation, status } of outcomes ?? []) {
       this.#count(Object.assign(record, { operation, status }))
     }
   }

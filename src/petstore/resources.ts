@@ -1,6 +1,5 @@
 /** The resources of the service: a new one adds its procedures and its store here. */
 import type { Database } from '../../db/database.ts'
-import type { Stores } from '../procedure/call.ts'
 import { router } from '../procedure/procedure.ts'
 import { petProcedures } from './pets/procedures.ts'
 import { petStore } from './pets/store.ts'
@@ -11,6 +10,6 @@ export const appRouter = router({
 })
 
 /** Returns the stores of a database or of a transaction. It is called for each transaction. */
-export const createStores = (db: Database): Stores => ({
+export const createStores = (db: Database) => ({
   pets: petStore(db),
 })

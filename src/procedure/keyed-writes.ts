@@ -6,31 +6,29 @@ import { pauseAfter } from '../../db/retry.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
 import * as idempotencyKeys from '../idempotency/store.ts'
-import type { Call, Creation, KeyedWrites, Stores, Work } from './call.ts'
+import type { Call, Creation, KeyedWrites, Work } from './call.ts'
 import { checked, outputOf } from './write.ts'
-
-type CreateStores = (db: Database) => Stores
 
 /** Makes one attempt of a mutation. `expired` is the row of the key, which is removed. */
 type Attempt<Output> = (key: idempotencyKeys.NewKey, expired: bigint | undefined) => Promise<Output>
 
 /** The mutations of a process, with the keys in its database. */
-export class DatabaseKeyedWrites implements KeyedWrites {
+export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
   readonly #db: RootDatabase
-  readonly #createStores: CreateStores
+  readonly #createStores: (db: Database) => Stores
   readonly #lifetime: number
   /** The names of the keys in use in this process. An array: V8 keeps the garbage of a Set that loses what it gains. */
   readonly #running: string[] = []
 
   /** The keys are valid for `lifetime` milliseconds. `createStores` returns the stores of a transaction. */
-  constructor(db: RootDatabase, createStores: CreateStores, lifetime: number) {
+  constructor(db: RootDatabase, createStores: (db: Database) => Stores, lifetime: number) {
     this.#db = db
     this.#createStores = createStores
     this.#lifetime = lifetime
   }
 
   /** The key is stored before the work, so that none begins while another instance uses the key. */
-  run<Output>(call: Call, text: string, work: Work<Output>): Promise<Output> {
+  run<Output>(call: Call<Stores>, text: string, work: Work<Stores, Output>): Promise<Output> {
     const { deadline } = call
     return this.#once(call, text, (key, expired) =>
       inTransaction(
@@ -49,7 +47,7 @@ export class DatabaseKeyedWrites implements KeyedWrites {
   }
 
   create<Input, Output>(
-    call: Call,
+    call: Call<Stores>,
     text: string,
     creation: Creation<Input, Output>,
     input: Input,

@@ -19,7 +19,9 @@ export interface RestMeta {
    * whose parameters are fields of the output or of the path.
    */
   creates?: `/${string}`
-  /** Whether a mutation takes an Idempotency-Key: then its resolver calls `writeIdempotent`, otherwise `write`. */
+  /** Whether a query returns a page: then it has the output of `paged`, and the inputs of `pagingInputs`. */
+  isPaged?: boolean
+  /** Whether a mutation takes an Idempotency-Key: then its resolver calls `writeIdempotent` or `create`, otherwise `write`. */
   takesKey?: boolean
   /** A call by the TypeScript client, for the document. */
   sample?: string

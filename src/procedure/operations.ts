@@ -1,9 +1,8 @@
 /** The operations of a router: made once, at the start. */
 import type { AnyTRPCRouter } from '@trpc/server'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type Call, Operation } from './call.ts'
 import type { RestMeta } from './meta.ts'
-import { itemsOf } from './paging.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
@@ -42,8 +41,9 @@ function operationOf(name: string, definition: Definition): Operation {
   const isQuery = type === 'query'
   need((method === 'GET') === isQuery, `is a ${type}, which does not fit the method ${method}`)
   need(!(isQuery && takesKey), 'is a query, which takes no Idempotency-Key')
-  const items = itemsOf(output)
-  need(isQuery || !items, 'is a mutation, whose output cannot be a page')
-  const isPaged = items !== undefined
-  return new Operation({ name, type, rest, input, output: items ?? output, isPaged }, resolver)
+  const isPaged = rest.isPaged === true
+  need(isQuery || !isPaged, 'is a mutation, whose output cannot be a page')
+  need(!isPaged || output instanceof z.ZodPipe, 'has isPaged: true, so it needs .output(paged(…))')
+  const ofItems = output instanceof z.ZodPipe && isPaged ? (output.def.out as z.ZodType) : output
+  return new Operation({ name, type, rest, input, output: ofItems, isPaged }, resolver)
 }

@@ -60,19 +60,12 @@ export function textCursor(noun: string, field: string, maxLength = MAX_LENGTH) 
     })
 }
 
-/** The schemas of the items, by the outputs that `paged` has made. */
-const schemasOfItems = new WeakMap<z.ZodType, z.ZodType>()
-
 /**
  * Returns the output of a paged operation, whose resolver returns a page. `items` is the schema of its list,
  * which callers get; REST has the next cursor in the `Link` header (RFC 8288).
  */
-export function paged<Item extends z.ZodType>(items: z.ZodArray<Item>) {
-  const page = z.custom<Page<z.input<Item>>>()
-  const output = page.transform(({ items }) => items).pipe(items)
-  schemasOfItems.set(output, items)
-  return output
-}
-
-/** Returns the schema of the items, for an output that `paged` has made. */
-export const itemsOf = (output: z.ZodType): z.ZodType | undefined => schemasOfItems.get(output)
+export const paged = <Item extends z.ZodType>(items: z.ZodArray<Item>) =>
+  z
+    .custom<Page<z.input<Item>>>()
+    .transform(({ items }) => items)
+    .pipe(items)

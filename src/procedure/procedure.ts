@@ -8,18 +8,22 @@ import type { Call } from './call.ts'
 import type { RestMeta } from './meta.ts'
 
 /**
- * The builders (https://trpc.io/docs/server/procedures). A procedure has one input, one output and no
- * middleware: its `ctx` exists only for a caller whose API key allows the call.
+ * Returns the builders of procedures (https://trpc.io/docs/server/procedures) that use these stores. A procedure
+ * has one input, one output and no middleware: its `ctx` exists only for a caller whose API key allows the call.
  */
-export const { router, procedure } = initTRPC
-  .context<Call>()
-  .meta<OpenApiMeta<{ rest?: RestMeta }>>()
-  .create({
-    transformer,
-    allowOutsideOfServer: true, // the client package's stand-in may run in a browser
-    isDev: false, // with NODE_ENV=development, responses would contain stack traces
-    errorFormatter: ({ error }) => toProblem(error).shape,
-  })
+export const proceduresWith = <Stores>() =>
+  initTRPC
+    .context<Call<Stores>>()
+    .meta<OpenApiMeta<{ rest?: RestMeta }>>()
+    .create({
+      transformer,
+      allowOutsideOfServer: true, // the client package's stand-in may run in a browser
+      isDev: false, // with NODE_ENV=development, responses would contain stack traces
+      errorFormatter: ({ error }) => toProblem(error).shape,
+    })
+
+/** Returns the router of procedures, whichever stores they use. */
+export const { router } = proceduresWith<unknown>()
 
 /** Returns the value. Throws NOT_FOUND with this message if it is undefined. */
 export function found<Value>(value: Value | undefined, message: string): Value {

@@ -11,9 +11,12 @@ import type { Call, Creation, Work } from './call.ts'
  * DatabaseUnavailableError.
  * @public Mutations without a key need it, such as those of test/visits.
  */
-export async function write<Output>(call: Call, work: Work<Output>): Promise<Output> {
-  begin(call, 'write')
-  return await inTransaction(call, work)
+export async function write<Stores, Output>(
+  call: Call<Stores>,
+  work: Work<Stores, Output>,
+): Promise<Output> {
+  refuseUnlessDescribed(call, 'write')
+  return call.wrote(await inTransaction(call, work))
 }
 
 /**
@@ -23,11 +26,16 @@ export async function write<Output>(call: Call, work: Work<Output>): Promise<Out
  * key of another request, and the errors of `work`.
  * @public Actions with a key need it, and creations of more than one statement, such as those of test/visits.
  */
-export async function writeIdempotent<Output>(call: Call, work: Work<Output>): Promise<Output> {
-  begin(call, 'writeIdempotent')
+export async function writeIdempotent<Stores, Output>(
+  call: Call<Stores>,
+  work: Work<Stores, Output>,
+): Promise<Output> {
+  refuseUnlessDescribed(call, 'writeIdempotent')
   const key = parseIdempotencyKey(call.idempotencyHeader)
-  if (key === undefined) return await inTransaction(call, work)
-  return await call.service.keyedWrites.run(call, key, work)
+  const { keyedWrites } = call.service
+  return call.wrote(
+    key === undefined ? await inTransaction(call, work) : await keyedWrites.run(call, key, work),
+  )
 }
 
 /**
@@ -35,45 +43,57 @@ export async function writeIdempotent<Output>(call: Call, work: Work<Output>): P
  * statements, and with keys a transaction. The output is checked before the insert, with another id in place of
  * the row's: one that its schema rejects has no effect. Throws as `writeIdempotent`, and DuplicateError.
  */
-export async function create<Input, Output>(
-  call: Call,
+export async function create<Stores, Input, Output>(
+  call: Call<Stores>,
   creation: Creation<Input, Output>,
   input: Input,
 ): Promise<Output> {
-  begin(call, 'create')
+  refuseUnlessDescribed(call, 'create')
   const key = parseIdempotencyKey(call.idempotencyHeader)
   outputOf(call, creation, ANY_ID, input)
-  if (key !== undefined) return await call.service.keyedWrites.create(call, key, creation, input)
-  return outputOf(call, creation, await creation.insert(call, input), input)
+  const { keyedWrites } = call.service
+  return call.wrote(
+    key === undefined
+      ? outputOf(call, creation, await creation.insert(call, input), input)
+      : await keyedWrites.create(call, key, creation, input),
+  )
 }
 
 const ANY_ID = 1n
 
 /** Returns the checked output of a row. */
 export const outputOf = <Input, Output>(
-  call: Call,
+  { operation }: Call,
   creation: Creation<Input, Output>,
   id: bigint,
   input: Input,
-): Output => call.operation.check(creation.output(id, input)) as Output // that of the schema has its type
+): Output => operation.check(creation.output(id, input)) as Output // that of the schema has its type
 
-/** Notes that the call writes, by this function. Throws TypeError if that contradicts the description of its operation. */
-function begin(call: Call, by: 'write' | 'writeIdempotent' | 'create'): void {
-  const { name, type, rest } = call.operation
+/** Throws TypeError if this function contradicts the description of the operation. */
+function refuseUnlessDescribed(
+  { operation }: Call,
+  by: 'write' | 'writeIdempotent' | 'create',
+): void {
+  const { name, type, rest } = operation
   if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${by}(…)`)
   const takesKey = by !== 'write'
-  if ((rest?.takesKey === true) !== takesKey) {
+  if ((rest.takesKey === true) !== takesKey) {
     const meta = takesKey ? 'needs takesKey: true' : 'must not have takesKey'
     throw new TypeError(`The procedure ${name} calls ${by}(…), so its restMeta ${meta}`)
   }
-  call.writes = true
 }
 
-const inTransaction = <Output>(call: Call, work: Work<Output>): Promise<Output> =>
+const inTransaction = <Stores, Output>(
+  call: Call<Stores>,
+  work: Work<Stores, Output>,
+): Promise<Output> =>
   call.service.transact((stores) => checked(call.inside(stores), work), call.deadline)
 
 /** Returns the checked output of the work: inside its transaction, which a wrong output rolls back. */
-export async function checked<Output>(call: Call, work: Work<Output>): Promise<Output> {
+export async function checked<Stores, Output>(
+  call: Call<Stores>,
+  work: Work<Stores, Output>,
+): Promise<Output> {
   // The output of the schema has its type.
   return call.operation.check(await work(call)) as Output
 }

@@ -22,7 +22,7 @@ import { answer, getOnly } from '../http/respond.ts'
 import { createHttpServer } from '../http/server.ts'
 import { operationsOf } from '../procedure/operations.ts'
 import { docsRouter } from '../surface/docs.ts'
-import { RequestCall, type Service, serve } from '../surface/pipeline.ts'
+import { type Service, serve } from '../surface/pipeline.ts'
 import { documentOf } from '../surface/rest/openapi/published.ts'
 import { routesOf } from '../surface/rest/routes.ts'
 import { restSurface } from '../surface/rest/surface.ts'
@@ -97,8 +97,7 @@ export function createApp(
   }
   // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
   const route = (req: IncomingMessage, res: ServerResponse, target: Target) => {
-    const call = new RequestCall(service, res)
-    if (!serve(call, target, surfaces)) app(req as Request, res as Response)
+    if (!serve(service, res, target, surfaces)) app(req as Request, res as Response)
   }
   return createHttpServer(onRequest, telemetry, config.keepAliveTimeout)
 }

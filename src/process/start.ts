@@ -15,7 +15,7 @@ import { createAuthenticator } from '../keys/authenticator.ts'
 import { createFirstKey } from '../keys/store.ts'
 import type { Log } from '../observe/log.ts'
 import { flushSpans } from '../observe/span.ts'
-import type { Stores } from '../procedure/call.ts'
+import type { Shared } from '../procedure/call.ts'
 import { DatabaseKeyedWrites } from '../procedure/keyed-writes.ts'
 import { reporter, type Service } from '../surface/pipeline.ts'
 import { type Api, createApp } from './app.ts'
@@ -31,7 +31,7 @@ const MAX_UNACCEPTED = 65_535
 const PORT_IN_USE = 'another program listens there; set another port, or 0 for any that is free'
 
 /** What is served: the operations, and their stores on a database or a transaction. */
-interface Product extends Api {
+interface Product<Stores> extends Api {
   createStores(db: Database): Stores
 }
 
@@ -39,7 +39,11 @@ interface Product extends Api {
  * Starts the service on the configured database, whose migrations must be current. Throws UsageError
  * when a port cannot be listened on.
  */
-export async function start(config: Config, log: Log, { createStores, ...api }: Product) {
+export async function start<Stores>(
+  config: Config,
+  log: Log,
+  { createStores, ...api }: Product<Stores>,
+) {
   const usage = { used: 0, waiting: 0 }
   const db = await connect(config.databaseUrl, {
     timeout: config.databaseTimeout,
@@ -58,7 +62,7 @@ export async function start(config: Config, log: Log, { createStores, ...api }: 
         )
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const stopCleanup = startCleanup(db, config.idempotencyLifetime, log)
-  const service: Service = {
+  const service: Service & Shared<Stores> = {
     stores: createStores(db),
     transact(work, deadline) {
       const attempt = () => inTransaction(db, (inside) => work(createStores(inside)), deadline)

@@ -6,9 +6,9 @@ import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { documented, documentedClient } from '../../client/documentation.ts'
 import { appRouter } from '../../src/petstore/resources.ts'
-import { procedure, router } from '../../src/procedure/procedure.ts'
+import { router } from '../../src/procedure/procedure.ts'
 import { newFolder } from '../support/database.ts'
-import { described } from '../support/procedures.ts'
+import { described, procedure } from '../support/procedures.ts'
 import { visitRouter } from '../visits/router.ts'
 
 const root = path.join(import.meta.dirname, '../..')

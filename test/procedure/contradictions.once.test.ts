@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Call } from '../../src/procedure/call.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
-import { procedure, router } from '../../src/procedure/procedure.ts'
+import { router } from '../../src/procedure/procedure.ts'
 import { write, writeIdempotent } from '../../src/procedure/write.ts'
-import { described, resourcesOf } from '../support/procedures.ts'
+import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
@@ -29,12 +29,13 @@ const ofMutation = (takesKey: boolean, resolver: (call: Call) => Promise<{ label
 const served = router({
   reads: ofQuery((call) => write(call, give)),
   writesNothing: ofMutation(false, give),
+  returnsAnother: ofMutation(false, async (call) => ({ ...(await write(call, give)) })),
   lacksKey: ofMutation(true, (call) => write(call, give)),
   hidesKey: ofMutation(false, (call) => writeIdempotent(call, give)),
   misfits: ofQuery(async () => ({ label: 7 as never })),
   misfitsLate: ofMutation(false, (call) => write(call, async () => ({ label: 7 as never }))),
   misfitsInPages: procedure
-    .meta(described('GET', '/toys', { example: [] }))
+    .meta(described('GET', '/toys', { isPaged: true, example: [] }))
     .input(z.object(pagingInputs('toys')))
     .output(paged(z.array(Toy).meta({ id: 'Toys' })))
     .query(async () => ({ items: [{ label: 7 as never }], next: undefined })),
@@ -45,8 +46,9 @@ test.each([
   ['reads', 'reads is a query, and calls write(…)'],
   [
     'writesNothing',
-    'The resolver of writesNothing must return write(…), writeIdempotent(…) or create(…)',
+    'The resolver of writesNothing must return the output of write(…), writeIdempotent(…) or create(…)',
   ],
+  ['returnsAnother', 'The resolver of returnsAnother must return the output of write(…)'],
   ['lacksKey', 'lacksKey calls write(…), so its restMeta must not have takesKey'],
   ['hidesKey', 'hidesKey calls writeIdempotent(…), so its restMeta needs takesKey: true'],
   ['misfits', 'The output of misfits does not fit its schema'],

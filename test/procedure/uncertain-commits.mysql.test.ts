@@ -8,10 +8,10 @@ import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import type { Call } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
-import { procedure, router } from '../../src/procedure/procedure.ts'
+import { router } from '../../src/procedure/procedure.ts'
 import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
 import { addPet, countPets } from '../support/pets.ts'
-import { described, resourcesOf } from '../support/procedures.ts'
+import { described, procedure, resourcesOf, type Stores } from '../support/procedures.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -21,7 +21,7 @@ const example: Pet = { id: 42n, name: 'Copy', categoryId: 1n, status: 'available
 /** Returns what copies the pet of an input. */
 const copy =
   (input: { petId: bigint }) =>
-  async (call: Call): Promise<Pet> => {
+  async (call: Call<Stores>): Promise<Pet> => {
     attempts++
     const { id: _, ...pet } = { ...example, categoryId: input.petId }
     const made = await addPet(call.stores.pets, call, pet)

@@ -15,15 +15,17 @@ import { inTransaction } from '../../db/transaction.ts'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { createStores } from '../../src/petstore/resources.ts'
-import type { Call, Stores } from '../../src/procedure/call.ts'
+import type { Call as CallWith } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
-import { procedure, router, unique } from '../../src/procedure/procedure.ts'
+import { router, unique } from '../../src/procedure/procedure.ts'
 import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
 import { addPet, countPets } from '../support/pets.ts'
-import { described, resourcesOf } from '../support/procedures.ts'
+import { described, procedure, resourcesOf, type Stores } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile } from '../support/service.ts'
+
+type Call = CallWith<Stores>
 
 /** The stores of the service, and their database for the statements of these tests. */
 interface AllStores extends Stores {

@@ -19,7 +19,6 @@ import { readConfig } from '../../src/config/config.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { appRouter, createStores } from '../../src/petstore/resources.ts'
 import { texts } from '../../src/petstore/texts.ts'
-import type { Stores } from '../../src/procedure/call.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
 import { withDatabase } from '../../src/process/program.ts'
 import { start } from '../../src/process/start.ts'
@@ -41,7 +40,7 @@ export interface Surroundings {
   /** Replace the resources of the petstore. */
   resources?: {
     router: AnyTRPCRouter
-    createStores(db: Database): Stores
+    createStores(db: Database): object
   }
   /** Creates the tables of those resources. */
   prepare?(db: Kysely<unknown>): Promise<void>

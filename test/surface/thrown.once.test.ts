@@ -5,8 +5,8 @@ import { z } from 'zod'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
-import { procedure, router } from '../../src/procedure/procedure.ts'
-import { described, resourcesOf } from '../support/procedures.ts'
+import { router } from '../../src/procedure/procedure.ts'
+import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }

@@ -2,14 +2,15 @@
 import { expect, test } from 'vitest'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { createStores } from '../../src/petstore/resources.ts'
-import type { Stores } from '../../src/procedure/call.ts'
-import { procedure, router, unique } from '../../src/procedure/procedure.ts'
+import { proceduresWith, router, unique } from '../../src/procedure/procedure.ts'
 import { create } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 import { createVisitStores, visitProcedures } from './router.ts'
 import { NewVisit, Visit } from './schema.ts'
 import { up } from './store.ts'
+
+const { procedure } = proceduresWith<ReturnType<typeof createVisitStores>>()
 
 /** A visit by one statement: with a key, it shares a transaction with creations of pets. */
 const bookVisit = procedure
@@ -31,16 +32,12 @@ const bookVisit = procedure
   )
   .input(NewVisit)
   .output(Visit)
-  .mutation(({ ctx, input }) => {
-    const { visits } = ctx.stores as unknown as ReturnType<typeof createVisitStores>
-    return unique(create(ctx, visits.newVisit, input), 'The reference is taken')
-  })
+  .mutation(({ ctx, input }) =>
+    unique(create(ctx, ctx.stores.visits.newVisit, input), 'The reference is taken'),
+  )
 const served = router({ ...petProcedures, ...visitProcedures, bookVisit })
 // Its owners are not those of the service.
-const resources = resourcesOf(
-  served,
-  (db) => ({ ...createStores(db), ...createVisitStores(db) }) as unknown as Stores,
-)
+const resources = resourcesOf(served, (db) => ({ ...createStores(db), ...createVisitStores(db) }))
 const service = await serviceForFile({}, { resources, prepare: up })
 const client = trpcClient<typeof served>(service.origin, service.key)
 await service.sql("insert into test_owners (id, name, closed) values (1, 'Ada', 0)")

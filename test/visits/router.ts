@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import type { Database } from '../../db/database.ts'
 import { Problem } from '../../src/errors/problem.ts'
-import type { Call, Stores } from '../../src/procedure/call.ts'
+import type { Call } from '../../src/procedure/call.ts'
 import { paged } from '../../src/procedure/paging.ts'
-import { found, procedure, router, unique } from '../../src/procedure/procedure.ts'
+import { found, proceduresWith, router, unique } from '../../src/procedure/procedure.ts'
 import { write, writeIdempotent } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import {
@@ -23,8 +23,8 @@ export const createVisitStores = (db: Database) => ({
   owners: ownerStore(db),
   visits: visitStore(db),
 })
-// In the service these would be two lines of `Stores`, which a test cannot add to.
-const storesOf = ({ stores }: Call) => stores as unknown as ReturnType<typeof createVisitStores>
+type Stores = ReturnType<typeof createVisitStores>
+const { procedure } = proceduresWith<Stores>()
 
 const at = new Date('2026-01-02T03:04:05Z')
 const example: Visit = { id: 7n, reference: 'V-1', at, urgent: false, note: null, closedAt: null }
@@ -37,20 +37,20 @@ const closedAlready = 'This visit is closed already'
 
 const noOwner = (id: bigint) => `There is no owner with the id ${id}`
 /** Returns the stores. Throws NOT_FOUND unless the owner exists. */
-async function withOwner(call: Call, ownerId: bigint) {
-  const stores = storesOf(call)
+async function withOwner(call: Call<Stores>, ownerId: bigint) {
+  const { stores } = call
   found(await stores.owners.get(call, ownerId), noOwner(ownerId))
   return stores
 }
 
 const listOwners = procedure
-  .meta(described('GET', '/owners', { example: [{ id: 3n, name: 'Ada' }] }))
+  .meta(described('GET', '/owners', { isPaged: true, example: [{ id: 3n, name: 'Ada' }] }))
   .input(ListOwners)
   .output(paged(Owners))
-  .query(({ ctx, input }) => storesOf(ctx).owners.list(ctx, input))
+  .query(({ ctx, input }) => ctx.stores.owners.list(ctx, input))
 
 const listVisits = procedure
-  .meta(described('GET', all, { notFound: noOwner(3n), example: [example] }))
+  .meta(described('GET', all, { isPaged: true, notFound: noOwner(3n), example: [example] }))
   .input(ListVisits)
   .output(paged(Visits))
   .query(async ({ ctx, input }) => {
@@ -80,7 +80,7 @@ const getVisit = procedure
   .input(OneVisit)
   .output(Visit)
   .query(async ({ ctx, input }) =>
-    found(await storesOf(ctx).visits.get(ctx, input), noVisit(input.visitId)),
+    found(await ctx.stores.visits.get(ctx, input), noVisit(input.visitId)),
   )
 
 const updateVisit = procedure
@@ -89,7 +89,7 @@ const updateVisit = procedure
   .output(Visit)
   .mutation(({ ctx, input }) =>
     write(ctx, async (call) => {
-      const { visits } = storesOf(call)
+      const { visits } = call.stores
       await visits.update(call, input)
       return found(await visits.get(call, input), noVisit(input.visitId))
     }),
@@ -101,7 +101,7 @@ const removeVisit = procedure
   .output(z.void())
   .mutation(({ ctx, input }) =>
     write(ctx, async (call) => {
-      const isRemoved = await storesOf(call).visits.remove(call, input)
+      const isRemoved = await call.stores.visits.remove(call, input)
       found(isRemoved || undefined, noVisit(input.visitId))
     }),
   )
@@ -112,7 +112,7 @@ const closeVisit = procedure
   .output(Visit)
   .mutation(({ ctx, input }) =>
     writeIdempotent(ctx, async (call) => {
-      const { owners, visits } = storesOf(call)
+      const { owners, visits } = call.stores
       const wasOpen = await visits.close(call, input)
       const visit = found(await visits.get(call, input), noVisit(input.visitId))
       if (!wasOpen) throw new Problem('CONFLICT', closedAlready)
@@ -127,7 +127,4 @@ export const visitProcedures = {
 export const visitRouter = router(visitProcedures)
 
 /** What is served in place of the service's own resources. */
-export const visitResources = resourcesOf(
-  visitRouter,
-  (db) => createVisitStores(db) as unknown as Stores,
-)
+export const visitResources = resourcesOf(visitRouter, createVisitStores)

@@ -1,9 +1,12 @@
 /** The procedures of pets. */
 import { restMeta } from '../../procedure/meta.ts'
 import { paged } from '../../procedure/paging.ts'
-import { found, procedure } from '../../procedure/procedure.ts'
+import { found, proceduresWith } from '../../procedure/procedure.ts'
 import { create } from '../../procedure/write.ts'
 import { GetPet, ListPets, NewPet, Pet, Pets } from './schema.ts'
+import type { PetStore } from './store.ts'
+
+const { procedure } = proceduresWith<{ pets: PetStore }>()
 
 const tag = { name: 'pets', description: 'The animals of the store.' }
 const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
@@ -14,6 +17,7 @@ const listPets = procedure
     restMeta({
       method: 'GET',
       path: '/pets',
+      isPaged: true,
       tag,
       summary: 'List all animals',
       description: 'Returns a paginated list of animals, by ascending `id`.',

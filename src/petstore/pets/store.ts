@@ -20,12 +20,6 @@ declare module '../../../db/tables.ts' {
   }
 }
 
-declare module '../../procedure/call.ts' {
-  interface Stores {
-    pets: PetStore
-  }
-}
-
 export type PetStore = ReturnType<typeof petStore>
 
 /** Returns the store of a database or transaction. All methods throw DatabaseUnavailableError. */

@@ -67,9 +67,7 @@ const placeOf = (path: string) => path.replaceAll(new RegExp(PARAMETER, 'g'), '{
  * a description that contradicts its procedure.
  */
 export function routesOf(operations: Operation[], baseUrl: string): Route[] {
-  const routes = operations.flatMap((operation) =>
-    operation.rest ? routeOf(operation, operation.rest, baseUrl) : [],
-  )
+  const routes = operations.map((operation) => routeOf(operation, baseUrl))
   for (const [at, route] of routes.entries()) checkBesideOthers(route, routes.slice(0, at), routes)
   return routes
 }
@@ -92,8 +90,8 @@ function checkBesideOthers(route: Route, before: Route[], all: Route[]): void {
   }
 }
 
-function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
-  const { name, input, output, isPaged } = operation
+function routeOf(operation: Operation, baseUrl: string): Route {
+  const { name, rest, input, output, isPaged } = operation
   const { method, path, creates, example, exampleInput } = rest
   function need(condition: unknown, what: string): asserts condition {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)

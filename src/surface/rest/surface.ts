@@ -1,8 +1,9 @@
 /** The REST surface: routes by path and method, with inputs in path, query and JSON body. */
 import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, Problem, problem } from '../../errors/problem.ts'
+import type { CallsOfRequest } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
-import type { Match, Reply, RequestCall, Surface } from '../pipeline.ts'
+import type { Match, Reply, Surface } from '../pipeline.ts'
 import { type Part, partsOf, type Route } from './routes.ts'
 import { parseJson, writable } from './values.ts'
 
@@ -26,9 +27,10 @@ export function restSurface(routes: Route[]): Surface<RestMatch> {
         if (!found) continue
         const route = methods.get(method)
         if (!route) throw methodNotSupported(method, [...methods.keys()].join(', '))
-        const { operation, template, readsBody, headers } = route
+        const { template, readsBody, headers } = route
+        const { name, type } = route.operation
         const inPath = found.slice(1)
-        return { operation, template, calls: 1, readsBody, headers, route, inPath, query }
+        return { name, type, template, count: 1, readsBody, headers, route, inPath, query }
       }
       return undefined
     },
@@ -55,21 +57,20 @@ const placesOf = (routes: Route[]) =>
     })
 
 async function reply(
-  call: RequestCall,
+  calls: CallsOfRequest,
   match: RestMatch,
   sent: string | undefined,
 ): Promise<Reply> {
-  const { route, operation } = match
+  const { route } = match
   const input = readInput(match, sent)
-  const output = await operation.run(call, input)
-  if (operation.isPaged) return replyWithPage(route, input, output as Page)
+  const output = await route.operation.run(calls, input)
+  if (route.isPaged) return replyWithPage(route, input, output as Page)
   const { status, headersOfSuccess: headers, locationParts, baseUrl } = route
   if (status === 204) return { status, headers, body: '' }
-  if (!locationParts) return { status, headers, body: JSON.stringify(writable(output)) }
-  // RFC 9110, section 10.2.2. `routesOf` checks that the output or the path has the parameters. First,
-  // because `writable` changes the output.
-  const location = baseUrl + pathOf(locationParts, input, output as Fields)
   const body = JSON.stringify(writable(output))
+  if (!locationParts) return { status, headers, body }
+  // RFC 9110, section 10.2.2. `routesOf` checks that the output or the path has the parameters.
+  const location = baseUrl + pathOf(locationParts, input, output as Fields)
   return { status, headers: [...headers, 'Location', location], body }
 }
 

@@ -46,21 +46,18 @@ function exactInteger(marked: string): bigint | undefined {
   return /[^0]/.test(digits.slice(zeros)) ? undefined : BigInt(digits.slice(0, zeros))
 }
 
-/** Returns an output for JSON.stringify, which writes no bigint. Its objects are changed in place. */
+/** Returns a value as JSON.stringify can write it: without bigints. */
 export function writable(value: unknown): unknown {
   if (typeof value === 'bigint') {
     // JSON.stringify writes numbers much faster than raw JSON.
     const number = Number(value)
     return Number.isSafeInteger(number) ? number : JSON.rawJSON(String(value))
   }
+  if (typeof value !== 'object' || value === null || value instanceof Date) return value
   if (Array.isArray(value)) return value.map(writable)
-  if (typeof value !== 'object') return value // of a long text, each character would be a field
-  const fields = value as Record<string, unknown>
-  for (const name in fields) {
-    const field = fields[name]
-    if (typeof field === 'bigint' || typeof field === 'object') fields[name] = writable(field)
-  }
-  return value
+  const fields: Record<string, unknown> = {}
+  for (const name in value) fields[name] = writable(value[name as keyof typeof value])
+  return fields
 }
 
 declare global {

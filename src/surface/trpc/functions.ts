@@ -1,13 +1,16 @@
 /** The operations as tRPC has them, and its own adapter over functions of this service. */
 import type { AnyTRPCRouter } from '@trpc/server'
-import type { Call } from '../../procedure/call.ts'
+import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import { decodeInput } from './input.ts'
 
-/** Runs the operation of a call. Returns its output; of a page the items, because clients know the next cursor by the last one. */
-export async function runOperation(call: Call, input: unknown): Promise<unknown> {
-  const { operation } = call
-  const output = await operation.run(call, input)
+/** Runs an operation. Returns its output; of a page the items, because clients know the next cursor by the last one. */
+export async function runOperation(
+  operation: Operation,
+  request: CallsOfRequest,
+  input: unknown,
+): Promise<unknown> {
+  const output = await operation.run(request, input)
   return operation.isPaged ? (output as Page).items : output
 }
 

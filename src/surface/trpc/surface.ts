@@ -6,11 +6,10 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
-import { z } from 'zod'
 import { MAX_BATCH, transformer } from '../../../client/src/encoding.ts'
 import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
 import { jsonHeaders } from '../../http/headers.ts'
-import { type Call, Operation } from '../../procedure/call.ts'
+import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
 import { routerOf, runOperation } from './functions.ts'
 import { decodeInput } from './input.ts'
@@ -27,20 +26,12 @@ interface TrpcMatch extends Match {
   isBatch: boolean
   /** The names of the procedures in the path. */
   names: string[]
-  /** The operations with these names. */
-  operations: Operation[]
+  /** The operations with these names; undefined for a name that no procedure has. */
+  operations: (Operation | undefined)[]
+  requestHeaders: IncomingHttpHeaders
   /** The input in the URL: a text, unless it is missing or repeated. */
   input: unknown
 }
-
-/** Returns what the log, the metrics and the span have in place of one procedure. */
-const constant = (name: string, type: 'query' | 'mutation') => {
-  const [input, output] = [z.unknown(), z.unknown()]
-  const parts = { name, type, rest: undefined, input, output, isPaged: false }
-  return new Operation(parts, () => Promise.reject(new TypeError(`${name} is no procedure`)))
-}
-const UNKNOWN = constant('unknown', 'query')
-const BATCHES = { query: constant('batch', 'query'), mutation: constant('batch', 'mutation') }
 
 /** Returns the surface of these operations below `/trpc`. `router` has their formats. */
 export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Surface<TrpcMatch> {
@@ -48,7 +39,7 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
   return {
     name: 'trpc',
     encodeError: (error) => envelope({ error }),
-    match({ method: sent = '' }, target) {
+    match({ method: sent = '', headers: requestHeaders }, target) {
       const path = PATH.exec(target.path)
       if (!path) return undefined
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
@@ -57,35 +48,39 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       const { batch, input } = parseQuery(target.query, '&', '=', { maxKeys: 0 })
       const isBatch = batch === '1'
       const names = namesOf(path[1] ?? '', isBatch)
-      const operations = names.map((name) => known.get(name) ?? UNKNOWN)
+      const operations = names.map((name) => known.get(name))
       return {
-        operation: operationOf(operations),
+        name: operations.length > 1 ? 'batch' : (operations[0]?.name ?? UNKNOWN),
+        type: operations.some(isMutation) ? 'mutation' : 'query',
         template: '/trpc/{procedure}',
-        calls: Math.min(names.length, MAX_BATCH),
+        count: Math.min(names.length, MAX_BATCH),
         readsBody: method === 'POST',
         headers: HEADERS,
         method,
         isBatch,
         names,
         operations,
+        requestHeaders,
         input,
       }
     },
-    async reply(call, match, body) {
-      const { isBatch, names, operations, method } = match
-      const { headers } = call.res.req
-      if (names.length > 1) checkBatch(operations, headers['idempotency-key'])
-      if (method === 'POST' && !headers['content-type']) throw problem('mediaType')
+    async reply(calls, match, body) {
+      const { isBatch, names, operations, method, requestHeaders } = match
+      if (names.length > 1) checkBatch(operations, calls.idempotencyHeader)
+      if (method === 'POST' && !requestHeaders['content-type']) throw problem('mediaType')
       const inputs = inputsOf(method === 'GET' ? match.input : body, method, isBatch)
-      const asksForLines = acceptsLines(headers)
+      const asksForLines = acceptsLines(requestHeaders)
       if (!isBatch) {
         if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
-        const output = await run(call, method, names[0], inputs[0])
+        const output = await run(
+          { calls, method, name: names[0], operation: operations[0] },
+          inputs[0],
+        )
         return { status: 200, headers: HEADERS, body: envelope({ output }) }
       }
       const outcomes = await Promise.all(
         operations.map((operation, at) =>
-          outcomeOf(call.of(operation), method, names[at], inputs[at]),
+          outcomeOf({ calls, method, name: names[at], operation }, inputs[at]),
         ),
       )
       const reply = batchReply(outcomes)
@@ -95,44 +90,35 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
   }
 }
 
-/** Returns the operation of a request: of several, a batch, which changes something if one of them does. */
-function operationOf(operations: Operation[]): Operation {
-  if (operations.length === 1) return operations[0] as Operation
-  return operations.some(isMutation) ? BATCHES.mutation : BATCHES.query
+const UNKNOWN = 'unknown'
+
+const isMutation = (operation: Operation | undefined) => operation?.type === 'mutation'
+
+/** A call as a client has sent it, but for its input. */
+interface SentCall {
+  calls: CallsOfRequest
+  method: string
+  name: string | undefined
+  operation: Operation | undefined
 }
 
-const isMutation = ({ type }: Operation) => type === 'mutation'
-
 /** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
-async function run(
-  call: Call,
-  method: string,
-  name: string | undefined,
-  encoded: unknown,
-): Promise<unknown> {
-  const { operation } = call
-  if (operation === UNKNOWN) {
-    throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
-  }
-  const accepted = operation.type === 'mutation' ? 'POST' : 'GET'
+async function run({ calls, method, name, operation }: SentCall, encoded: unknown) {
+  if (!operation) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
+  const accepted = isMutation(operation) ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
-  return await runOperation(call, encoded === undefined ? encoded : decodeInput(encoded))
+  const input = encoded === undefined ? encoded : decodeInput(encoded)
+  return await runOperation(operation, calls, input)
 }
 
 /** Runs one call of a batch. Never throws. */
-async function outcomeOf(
-  call: Call,
-  method: string,
-  procedure: string | undefined,
-  encoded: unknown,
-): Promise<Outcome> {
-  const { name } = call.operation
+async function outcomeOf(call: SentCall, encoded: unknown): Promise<Outcome> {
+  const operation = call.operation?.name ?? UNKNOWN
   try {
-    const output = await run(call, method, procedure, encoded)
-    return { operation: name, status: 200, output }
+    return { operation, status: 200, output: await run(call, encoded) }
   } catch (thrown) {
     const error = toProblem(thrown)
-    return { operation: name, status: error.status, error }
+    return { operation, status: error.status, error }
   }
 }
 
@@ -153,12 +139,12 @@ function namesOf(encoded: string, isBatch: boolean): string[] {
 }
 
 /** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
-function checkBatch(operations: Operation[], idempotencyKey: unknown): void {
+function checkBatch(operations: (Operation | undefined)[], idempotencyKey: unknown): void {
   const badRequest = (message: string) => new Problem('BAD_REQUEST', message)
   if (operations.length > MAX_BATCH) {
     throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
   }
-  const known = operations.filter((operation) => operation !== UNKNOWN)
+  const known = operations.filter((operation) => operation !== undefined)
   if (known.some(isMutation) && !known.every(isMutation)) {
     throw badRequest('A batch must be of queries or of mutations, not of both')
   }
@@ -204,7 +190,7 @@ function batchReply(outcomes: Outcome[]): Reply {
     status: isMixed ? 207 : status,
     headers: [...HEADERS, ...headers],
     body: `[${outcomes.map(envelope)}]`,
-    calls: outcomes,
+    outcomes,
   }
 }
 

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { dateTimeInput, int64Input, int64Output } from '../../../src/procedure/fields.ts'
 import { paged, pagingInputs } from '../../../src/procedure/paging.ts'
-import { procedure, router } from '../../../src/procedure/procedure.ts'
+import { router } from '../../../src/procedure/procedure.ts'
 import { write, writeIdempotent } from '../../../src/procedure/write.ts'
-import { described, resourcesOf } from '../../support/procedures.ts'
+import { described, procedure, resourcesOf } from '../../support/procedures.ts'
 import type { KeyedInit } from '../../support/rest.ts'
 import { serviceForFile } from '../../support/service.ts'
 
@@ -98,6 +98,7 @@ const served = router({
   orders: procedure
     .meta(
       described('GET', '/shops/{shop}/orders', {
+        isPaged: true,
         deprecated,
         example: [{ id: 2n ** 63n - 1n, note: 'soon' }],
       }),

@@ -6,16 +6,17 @@ import { z } from 'zod'
 import type { Call } from '../../../src/procedure/call.ts'
 import { operationsOf } from '../../../src/procedure/operations.ts'
 import { paged } from '../../../src/procedure/paging.ts'
-import { procedure, router } from '../../../src/procedure/procedure.ts'
+import { router } from '../../../src/procedure/procedure.ts'
 import { write, writeIdempotent } from '../../../src/procedure/write.ts'
 import { routesOf } from '../../../src/surface/rest/routes.ts'
 import { restSurface } from '../../../src/surface/rest/surface.ts'
-import { described } from '../../support/procedures.ts'
+import { described, procedure } from '../../support/procedures.ts'
 
 const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
 const example = { label: 'Ball' }
 const give = async () => example
 const reading = procedure.meta(described('GET', '/toys', { example }))
+const listing = procedure.meta(described('GET', '/toys', { isPaged: true, example: [example] }))
 const posting = procedure.meta(described('POST', '/toys', { example, exampleInput: example }))
 const creating = procedure
   .meta(
@@ -74,7 +75,8 @@ test.each<[string, object, string]>([
   ],
   [
     'a mutation that returns a page',
-    posting
+    procedure
+      .meta(described('POST', '/toys', { isPaged: true, example }))
       .input(Toy)
       .output(paged(z.array(Toy)))
       .mutation(give as never),
@@ -101,12 +103,13 @@ test.each<[string, object, string]>([
   ],
   [
     'a page without a cursor',
-    reading
+    listing
       .input(Toy)
       .output(paged(z.array(Toy)))
       .query(async () => ({ items: [], next: undefined })),
     'needs the inputs of pagingInputs',
   ],
+  ['a page that is none', listing.input(Toy).output(Toy).query(give), 'needs .output(paged(…))'],
   [
     'an example that is no output',
     reading
@@ -160,8 +163,7 @@ test('a literal segment wins over a parameter, in any order of the procedures', 
   ]) {
     const { match } = restSurface(routesIn(router(procedures)))
     const at = (path: string) =>
-      match({ method: 'HEAD' } as IncomingMessage, { path: `/v1${path}`, query: '' })?.operation
-        .name
+      match({ method: 'HEAD' } as IncomingMessage, { path: `/v1${path}`, query: '' })?.name
     expect([at('/toys/count'), at('/toys/Count'), at('/toys/counts')]).toEqual([
       'count',
       'one',

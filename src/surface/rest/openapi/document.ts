@@ -158,7 +158,7 @@ function responsesOf(route: Route, schema: object | undefined) {
       ...(creates ? ['Location'] : operation.isPaged ? ['Link'] : []),
     ]),
     ...(status !== 204 && {
-      content: { 'application/json': { schema, example: writable(structuredClone(example)) } },
+      content: { 'application/json': { schema, example: writable(example) } },
     }),
   }
   const rows = errors.filter(([condition]) => condition)
