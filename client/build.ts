@@ -6,19 +6,21 @@ import { build } from 'rolldown'
 import { appRouter } from '../src/petstore/resources.ts'
 import { documented, documentedClient } from './documentation.ts'
 
-const built = path.join(import.meta.dirname, 'dist/client/src')
+const dist = path.join(import.meta.dirname, 'dist')
+const built = path.join(dist, 'client/src')
 
 function rewrite(name: string, change: (text: string) => string): void {
-  const file = path.join(built, name)
+  const file = path.join(dist, name)
   writeFileSync(file, change(readFileSync(file, 'utf8')))
 }
 
-rewrite('interface.d.ts', (text) => documented(text, appRouter))
-rewrite('client.d.ts', (text) => documentedClient(text, appRouter))
+rewrite('client/src/interface.d.ts', (text) => documented(text, appRouter))
+rewrite('client/src/client.d.ts', (text) => documentedClient(text, appRouter))
 // The package has no .ts files. The compiler leaves their names in declarations, where some editors and Bun
 // do not find them: https://github.com/microsoft/TypeScript/issues/61037
-for (const name of ['client', 'encoding', 'interface', 'testing']) {
-  rewrite(`${name}.d.ts`, (text) => text.replaceAll(/(from '\.\/[^']+)\.ts'/g, "$1.js'"))
+const declarations = ['client', 'interface', 'testing'].map((name) => `client/src/${name}`)
+for (const name of [...declarations, 'src/wire/encoding']) {
+  rewrite(`${name}.d.ts`, (text) => text.replaceAll(/(from '\.\.?\/[^']+)\.ts'/g, "$1.js'"))
 }
 
 /** The libraries that the bundle of the stand-in contains. Their licenses require a copy in it. */

@@ -1,21 +1,13 @@
 /** DATABASE_URL → the database: Kysely, and its queue. Outside this folder, no code depends on the kind of database. */
 import { type Dialect, DummyDriver, Kysely } from 'kysely'
 import type { RootDatabase } from './database.ts'
+import type { EngineParts } from './engine.ts'
 import type { PoolSettings } from './engines/mysql/dialect.ts'
 import { Statements } from './plan.ts'
-import { Queue, type QueueSettings } from './queue.ts'
+import { Queue } from './queue.ts'
 import { connectionOf } from './runner.ts'
-import type { Demand, Sessions } from './session.ts'
 import type { Tables } from './tables.ts'
 import { CREATE, describeUrl } from './url.ts'
-
-/** What an engine gives to make a database of. */
-export interface EngineParts {
-  dialect: Omit<Dialect, 'createDriver'>
-  settings: QueueSettings
-  /** Returns the sessions for what waits for them. */
-  createSessions(demand: Demand): Sessions
-}
 
 /**
  * Returns the database of a URL: `mysql://user:password@host:port/database`, `sqlite:path` for a file

@@ -1,7 +1,17 @@
 /** What differs between MySQL and SQLite. */
-import type { DialectAdapter, QueryExecutorProvider, RawBuilder } from 'kysely'
+import type { Dialect, DialectAdapter, QueryExecutorProvider, RawBuilder } from 'kysely'
 import type { Database, RootDatabase } from './database.ts'
+import type { QueueSettings } from './queue.ts'
+import type { Demand, Sessions } from './session.ts'
 import type { Tables } from './tables.ts'
+
+/** What an engine gives to make a database of. */
+export interface EngineParts {
+  dialect: Omit<Dialect, 'createDriver'>
+  settings: QueueSettings
+  /** Returns the sessions for what waits for them. */
+  createSessions(demand: Demand): Sessions
+}
 
 /** A database and all transactions on it share one engine. */
 export interface Engine extends DialectAdapter {

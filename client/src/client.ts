@@ -12,7 +12,7 @@ import {
 } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { observable } from '@trpc/server/observable'
-import { MAX_BATCH, MAX_SHARE, transformer } from './encoding.ts'
+import { MAX_BATCH, MAX_SHARE, transformer } from '../../src/wire/encoding.ts'
 import type { AppRouter } from './interface.ts'
 
 export type { AppRouter }

@@ -12,8 +12,8 @@ import { appRouter } from '../../src/petstore/resources.ts'
 import type { CallsOfRequest, Operation } from '../../src/procedure/call.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
 import { routerOf, runOperation } from '../../src/surface/trpc/functions.ts'
+import { MAX_BATCH, transformer } from '../../src/wire/encoding.ts'
 import type { NewPet } from './client.ts'
-import { MAX_BATCH, transformer } from './encoding.ts'
 import { sharedInMemory } from './memory.ts'
 
 const NEVER = new Deadline(Number.POSITIVE_INFINITY)

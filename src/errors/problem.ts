@@ -3,10 +3,10 @@ import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
 import { ZodError } from 'zod'
-import { transformer } from '../../client/src/encoding.ts'
 import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
 import { withoutKeys } from '../keys/key.ts'
+import { transformer } from '../wire/encoding.ts'
 
 /** The headers of the response by code, unless the error has its own. */
 const usualHeaders: Partial<Record<TRPC_ERROR_CODE_KEY, readonly string[]>> = {

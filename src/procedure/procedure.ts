@@ -1,9 +1,9 @@
 /** What a procedure is written with: the builder, and the errors of resources. */
 import { initTRPC } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
-import { transformer } from '../../client/src/encoding.ts'
 import { DuplicateError } from '../../db/errors.ts'
 import { Problem, toProblem } from '../errors/problem.ts'
+import { transformer } from '../wire/encoding.ts'
 import type { Call } from './call.ts'
 import type { RestMeta } from './meta.ts'
 

@@ -1,6 +1,6 @@
 /** Databases whose ids are not consecutive, or not in the answer to an insert. */
 import { expect, onTestFinished, test } from 'vitest'
-import { transformer } from '../../client/src/encoding.ts'
+import { transformer } from '../../src/wire/encoding.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { createKey, startService } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'

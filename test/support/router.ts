@@ -1,6 +1,6 @@
 /** The type of the router and its encoding, which the service shares with its clients. */
 
-export { transformer } from '../../client/src/encoding.ts'
+export { transformer } from '../../src/wire/encoding.ts'
 
 import type { appRouter } from '../../src/petstore/resources.ts'
 

@@ -8,9 +8,8 @@ import {
   sql,
 } from 'kysely'
 import type { SslOptions } from 'mysql2'
-import type { EngineParts } from '../../connect.ts'
 import type { Database, RootDatabase } from '../../database.ts'
-import type { Engine } from '../../engine.ts'
+import type { Engine, EngineParts } from '../../engine.ts'
 import { LockedError } from '../../errors.ts'
 import type { Usage } from '../../line.ts'
 import { TABLES } from '../../migrations.ts'

@@ -8,10 +8,9 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import type { EngineParts } from '../../connect.ts'
 import type { Database } from '../../database.ts'
 import type { Deadline } from '../../deadline.ts'
-import type { Engine } from '../../engine.ts'
+import type { Engine, EngineParts } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
 import type { Session, Statement } from '../../session.ts'
 import type { Tables } from '../../tables.ts'

@@ -1,7 +1,8 @@
 /** The inputs of tRPC's calls. */
-import { transformer } from '../../../client/src/encoding.ts'
+
 import { MAX_BODY } from '../../config/product.ts'
 import { problem } from '../../errors/problem.ts'
+import { transformer } from '../../wire/encoding.ts'
 
 /**
  * Returns the input of a call. devalue writes equal values only once, so a short text may stand for a huge
