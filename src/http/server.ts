@@ -1,6 +1,7 @@
 /** The HTTP server: one request at a time on each connection, timeouts, refusals of what is not HTTP. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
 import { Problem, problem } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
@@ -188,6 +189,8 @@ export function createHttpServer(
     const closed = new Promise((resolve) => server.once('close', resolve))
     // Node's own close() of http would cut answers that are still being read.
     NetServer.prototype.close.call(server)
+    // A connection that was accepted last is first read one turn later, and the system may hold requests.
+    for (let turn = 0; turn < 2; turn++) await nextTurn()
     for (const { socket, current, bytesBefore } of connections.values()) {
       if (!current && socket.bytesRead === bytesBefore) socket.destroy()
     }

@@ -1,12 +1,14 @@
 /** The stop of the process and its database: what is in flight ends, and nothing is lost. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
 import { engine } from '../support/database.ts'
+import { freeze, thaw } from '../support/freeze.ts'
 import { startInstance, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
-import { isListening, keepAlive } from '../support/raw.ts'
+import { firstLine, isListening, keepAlive, requestText } from '../support/raw.ts'
 
 test('SIGTERM: requests in flight finish, new connections are refused, the process exits with 0', async () => {
   const METRICS_PORT = String(await freePort())
@@ -53,6 +55,25 @@ test('SIGTERM: requests in flight finish, new connections are refused, the proce
   const [{ used } = {}] = await sql('select max(last_used_at) as used from api_keys')
   expect(Number(used)).toBeGreaterThanOrEqual(began)
   expect(Number(used)).toBeLessThanOrEqual(Date.now())
+})
+
+test('SIGTERM: requests that arrive as SHUTDOWN_DELAY ends are answered', async () => {
+  const { program, stop } = await startInstance({ SHUTDOWN_DELAY: '1s' })
+  onTestFinished(async () => void (await stop()))
+  const { child, port } = program
+  const kept = await Promise.all(Array.from({ length: 20 }, () => keepAlive(port)))
+  child.kill('SIGTERM')
+  await program.logged(/Stopping/)
+  await freeze(Number(child.pid))
+  const answers = kept.map((socket) => {
+    socket.write(requestText('GET /healthz'))
+    return firstLine(socket)
+  })
+  // When the process goes on, its delay is over before it reads.
+  await setTimeout(1_500)
+  thaw(Number(child.pid))
+  expect(await Promise.all(answers)).toEqual(Array(20).fill('HTTP/1.1 200 OK'))
+  expect(await program.exited).toBe(0)
 })
 
 test('SIGTERM: a request that does not arrive in half of SHUTDOWN_TIMEOUT gets 408, and cuts nothing off', async () => {

@@ -44,6 +44,13 @@ export async function keepAlive(port: number): Promise<Socket> {
   return socket
 }
 
+/** Returns the first line that a connection receives, the error that ends it, or an empty text if it only ends. */
+export const firstLine = (socket: Socket): Promise<string> =>
+  Promise.race([once(socket, 'data'), once(socket, 'close').then(() => [''])]).then(
+    ([data]) => String(data).split('\r\n', 1)[0] ?? '',
+    (error: Error) => error.message,
+  )
+
 /** Sends a request on a connection of its own, which a client that leaves resets by `resetAndDestroy`. */
 export async function abortable(port: number, ...request: Parameters<typeof requestText>) {
   const socket = await keepAlive(port)
