@@ -19,6 +19,13 @@ export class DatabaseTimeoutError extends DatabaseUnavailableError {
   }
 }
 
+/** There is no database of the service: its file does not exist, or its tables do not. */
+export class MissingDatabaseError extends DatabaseUnavailableError {
+  constructor(message: string) {
+    super(new Error(message), true)
+  }
+}
+
 /** A queue is full. The call is rejected at once, because another attempt would add to the load. */
 export class OverloadedError extends DatabaseUnavailableError {
   constructor(message: string) {

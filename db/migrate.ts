@@ -2,7 +2,12 @@
 import type { Database, RootDatabase } from './database.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
-import { DatabaseUnavailableError, DuplicateError, LockedError } from './errors.ts'
+import {
+  DatabaseUnavailableError,
+  DuplicateError,
+  LockedError,
+  MissingDatabaseError,
+} from './errors.ts'
 import { MIGRATIONS, type Migration } from './migrations.ts'
 import { retry } from './retry.ts'
 import type { Statement } from './session.ts'
@@ -22,30 +27,41 @@ const LOCK_TIMEOUT = 60_000
 const WAITING = 'Waiting for the lock of the database: another process may be migrating it'
 const HELD = 'other processes have held its lock for a minute; try again when they are done'
 
+const NO_TABLES = 'it has no tables of the service, which its start creates'
+
 /**
  * Runs the pending migrations under the lock of the database, and returns their names. `report` hears once if
  * other processes hold the lock, and the names of the migrations if the database is not new. A migration
  * that is added later with an earlier name runs too, and those of a newer release are left alone. In a Galera cluster each node has a lock of its own, so a
  * migration must be able to run twice. Throws the error of a migration, LockedError after a minute, and
- * DatabaseUnavailableError, also for tables of another program.
+ * DatabaseUnavailableError, also for tables of another program. Throws MissingDatabaseError for a database
+ * without tables of the service, unless it `mayCreate` them.
  */
 export async function migrate(
   db: RootDatabase,
   report?: Report,
   migrations = MIGRATIONS,
+  mayCreate = true,
 ): Promise<string[]> {
   const isDone = await isCurrent(db, undefined, migrations).catch((error) => {
     // A server that hangs is waited for once, for a minute. A new database has no table of migrations.
     if (error instanceof DatabaseUnavailableError && !(error instanceof LockedError)) throw error
     return false
   })
-  const run = () => underLock(db, (session) => runPending(session, migrations, report), report)
+  const run = () =>
+    underLock(db, (session) => runPending(session, migrations, mayCreate, report), report)
   return isDone ? [] : await retry(run, { repeatable: false })
 }
 
-async function runPending(db: Database, migrations: Migration[], report?: Report) {
+async function runPending(
+  db: Database,
+  migrations: Migration[],
+  mayCreate: boolean,
+  report?: Report,
+) {
   const before = await executedNames(db).catch((): string[] => []) // a new database has no table of them
   const isOurs = migrations.some(({ name }) => before.includes(name))
+  if (!isOurs && !mayCreate) throw new MissingDatabaseError(NO_TABLES)
   const foreign = before.length > 0 && !isOurs ? TABLE : await engineOf(db).claim(db, isOurs)
   if (foreign !== undefined) {
     const message = `its table ${foreign} belongs to another program: give the service a database of its own`

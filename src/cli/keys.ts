@@ -2,6 +2,7 @@
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import type { Database } from '../../db/database.ts'
 import { MIGRATIONS } from '../../db/migrations.ts'
 import { type Config, duration } from '../config/config.ts'
 import { readSecret, UsageError } from '../config/environment.ts'
@@ -101,7 +102,7 @@ async function run(config: Config, location: string): Promise<void> {
     console.error(`Key ${id} of ${location} is on stdout${lasts}. Keep it: it is not shown again.`)
   }
   const brought = given.COMMAND === 'create' ? keyToBring(given, config) : undefined
-  await withDatabase(config, async (db, migrated) => {
+  const onDatabase = async (db: Database, migrated: string[]) => {
     // The service may have another DATABASE_URL, such as that of its container.
     if (migrated.length === MIGRATIONS.length) console.error(`Created the database ${location}`)
     if (given.COMMAND === 'create') {
@@ -128,7 +129,9 @@ async function run(config: Config, location: string): Promise<void> {
       console.error(`Key ${given.ID} stops working within ${KEY_LIFETIME / 1000} seconds`)
       if (given.json) await print(toJson({ id: given.ID }))
     }
-  })
+  }
+  // The others would answer from a new, empty database, where a mistake has led them.
+  await withDatabase(config, onDatabase, console.error, given.COMMAND === 'create')
 }
 
 /** Returns the key in the file of `--key-file`; undefined without that option. Throws UsageError. */

@@ -86,7 +86,13 @@ const variables = z
     databaseUrl: text(
       'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, without ~ for a home folder, or empty',
       isDatabaseUrl,
-    ).default(`sqlite:data/${NAME}.db?create`),
+    )
+      // SQLite's own URLs have one slash or three; other programs mean either place by two.
+      .refine(
+        (url) => !/^sqlite:\/\/(?!\/)/.test(url),
+        `must be sqlite:${NAME}.db for a file of this folder, or sqlite:/${NAME}.db for one of the root: sqlite:// could be either`,
+      )
+      .default(`sqlite:data/${NAME}.db?create`),
     baseUrl: serverUrl.optional(),
     /** Public URL of REST on the staging installation; undefined where there is none. */
     stagingUrl: serverUrl.optional(),

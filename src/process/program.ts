@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import path from 'node:path'
 import type { RootDatabase } from '../../db/database.ts'
-import { DatabaseUnavailableError } from '../../db/errors.ts'
+import { DatabaseUnavailableError, MissingDatabaseError } from '../../db/errors.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
@@ -32,12 +32,19 @@ export async function program(
     const { message, code, fatal, errno } = error.cause as NodeJS.ErrnoException & {
       fatal?: boolean
     }
+    const place = error instanceof MissingDatabaseError ? `. ${whereLooked()}` : ''
     const owner = ownerOf(error.cause as NodeJS.ErrnoException)
     const isLost = !error.hadNoEffect && (fatal || Number(errno) > 0)
     const doubt = isLost ? '; a change may have taken effect' : ''
-    report(`DATABASE_URL: cannot use the database ${location}: ${message || code}${owner}${doubt}`)
+    report(
+      `DATABASE_URL: cannot use the database ${location}: ${message || code}${place}${owner}${doubt}`,
+    )
   }
 }
+
+/** Says in which folder a command looked for the database and its variables: a caller may be in another one. */
+const whereLooked = (): string =>
+  `The folder is ${process.cwd()}, ${existsSync('.env') ? 'whose .env was read' : 'which has no .env'}`
 
 /** Says whose a file is that this process may not use, as on a volume of another user, and what helps. */
 function ownerOf({ code, syscall, path: file }: NodeJS.ErrnoException): string {
@@ -108,18 +115,24 @@ export const print = (text: string): Promise<void> =>
 
 /**
  * Migrates the configured database, calls `run` with it and the names of the migrations that ran, and closes
- * it. `report` is `migrate`'s. Returns the result of `run`. Throws DatabaseUnavailableError.
+ * it. `report` is `migrate`'s. Returns the result of `run`. Throws DatabaseUnavailableError, and
+ * MissingDatabaseError for a database without tables of the service, unless it `mayCreate` them.
  */
 export async function withDatabase<Result>(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   run: (db: RootDatabase, migrated: string[]) => Result | Promise<Result>,
   report: (text: string) => void = console.error,
+  mayCreate = true,
 ): Promise<Result> {
   // Imported after the arguments are checked, so that a mistyped command is reported at once.
-  const [{ connect }, { migrate }] = await Promise.all([
+  const [{ connect }, { migrate }, { MIGRATIONS }] = await Promise.all([
     import('../../db/connect.ts'),
     import('../../db/migrate.ts'),
+    import('../../db/migrations.ts'),
   ])
-  await using db = await connect(databaseUrl)
-  return await run(db, await migrate(db, report))
+  const { engine, location } = describeUrl(databaseUrl)
+  await using db = await connect(
+    engine === 'sqlite' && !mayCreate ? `sqlite:${location}` : databaseUrl,
+  )
+  return await run(db, await migrate(db, report, MIGRATIONS, mayCreate))
 }

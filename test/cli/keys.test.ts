@@ -1,11 +1,12 @@
 /** `npm run keys`, beside a running service. */
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { newDatabase, newFolder, placeOf } from '../support/database.ts'
+import { engine, newDatabase, newFolder, placeOf } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { serviceForFile } from '../support/service.ts'
+import { openSql } from '../support/sql.ts'
 
 const database = await newDatabase()
 const service = await serviceForFile({}, { database })
@@ -100,6 +101,35 @@ test('--if-none creates a key where there never was one, and one alone of concur
   })
 })
 
+test.each([['list'], ['rotate', '1'], ['revoke', '1']])(
+  '%s refuses a database without tables of the service, and leaves it as it is',
+  async (...operands) => {
+    const folder = newFolder()
+    const fresh = await newDatabase()
+    onTestFinished(fresh.remove)
+    const place = placeOf(fresh.url)
+    const run = (url: string) => runToEnd(programs.keys, { DATABASE_URL: url }, operands, folder)
+    const refusal = (why: string, file: string) => ({
+      code: 1,
+      stdout: '',
+      stderr: `DATABASE_URL: cannot use the database ${why} The folder is ${folder}, ${file}\n`,
+    })
+    const noTables = `${place}: it has no tables of the service, which its start creates.`
+    expect(await run(fresh.url)).toEqual(refusal(noTables, 'which has no .env'))
+    const sql = await openSql(fresh.url)
+    onTestFinished(() => sql.close())
+    await sql('create table pets (id bigint)')
+    writeFileSync(path.join(folder, '.env'), '')
+    expect(await run(fresh.url)).toEqual(refusal(noTables, 'whose .env was read'))
+    await expect(sql('select * from api_keys')).rejects.toThrow()
+    if (engine === 'mysql') return
+    const noFile =
+      'data/x.db: the file does not exist; a start with ?create at the end of the URL creates it.'
+    expect(await run('sqlite:data/x.db?create')).toEqual(refusal(noFile, 'whose .env was read'))
+    expect(readdirSync(folder)).toEqual(['.env'])
+  },
+)
+
 test('--key-file brings a key, again and again, until it is revoked', async () => {
   const folder = newFolder()
   const file = path.join(folder, 'api-key')
@@ -108,6 +138,12 @@ test('--key-file brings a key, again and again, until it is revoked', async () =
   for (const [start, ...options] of [['petstore_'], ['petstore_read_', '--read-only']]) {
     const key = `${start}${'aB-_9'.repeat(8)}${options.length}xy`
     writeFileSync(file, `${key}\n`)
+    if (options.length === 0)
+      expect(await bring('--read-only')).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `The key in ${file} must begin with petstore_read_ to be read-only\n`,
+      })
     const first = await bring(...options)
     const [, id = ''] = /^Key (\d+) /.exec(first.stderr) ?? []
     const said = `Key ${id} of ${place} is the one in ${file}\n`

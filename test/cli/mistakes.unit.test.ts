@@ -146,8 +146,7 @@ test('a missing database is created only with ?create, and readable by its owner
     const { code, stderr } = await runToEnd(programs.migrate, { DATABASE_URL: url }, [], folder)
     return [code, stderr, readdirSync(folder, { recursive: true }).sort()]
   }
-  const missing =
-    'DATABASE_URL: cannot use the database shop/pets.db: the file does not exist; ?create at the end of the URL creates it\n'
+  const missing = `DATABASE_URL: cannot use the database shop/pets.db: the file does not exist; a start with ?create at the end of the URL creates it. The folder is ${folder}, which has no .env\n`
   expect(await run('sqlite:shop/pets.db')).toEqual([1, missing, []])
   expect(await run('sqlite:shop/pets.db?create')).toEqual([0, '', ['shop', 'shop/pets.db']])
   expect(await run('sqlite:shop/pets.db')).toEqual([0, '', ['shop', 'shop/pets.db']])

@@ -79,6 +79,7 @@ test.each<[Record<string, string>, object]>([
     'mysql://root@db.example/petstore?ssl-mode=VERIFY_IDENTITY',
     'sqlite:petstore.db',
     'sqlite:/var/lib/petstore/petstore.db',
+    'sqlite:///var/lib/petstore/petstore.db',
   ]),
   ...kept('BASE_URL', 'baseUrl', ['https://pets.example/v1', 'http://[::1]:3000/v1']),
   ...kept('STAGING_URL', 'stagingUrl', [
@@ -195,6 +196,11 @@ const wrong: [name: string, expected: string, values: string[]][] = [
         (host) => `mysql://user:secret@${host}/petstore?ssl-mode=VERIFY_IDENTITY`,
       ),
     ],
+  ],
+  [
+    'DATABASE_URL',
+    'sqlite:petstore.db for a file of this folder, or sqlite:/petstore.db for one of the root: sqlite:// could be either',
+    ['sqlite://data/petstore.db?create', 'sqlite://petstore.db', 'sqlite://'],
   ],
   ...['BASE_URL', 'STAGING_URL'].map((name): [string, string, string[]] => [
     name,

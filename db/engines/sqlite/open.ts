@@ -2,20 +2,21 @@
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { DatabaseUnavailableError } from '../../errors.ts'
+import { MissingDatabaseError } from '../../errors.ts'
 import { withReason } from './errors.ts'
 import { refuseLeftovers } from './leftovers.ts'
 
 /**
  * Opens a file, which is created with its folder if it is missing and `mayCreate`. Throws BrokenDatabaseError if
- * what lies there would cost data, DatabaseUnavailableError, and the errors of node:sqlite and the file system.
+ * what lies there would cost data, MissingDatabaseError, DatabaseUnavailableError, and the errors of node:sqlite and the file system.
  */
 export function openFile(path: string, mayCreate: boolean): DatabaseSync {
   if (mayCreate) mkdirSync(dirname(path), { recursive: true })
   else if (!existsSync(path)) {
     // A typing error in the path must not create an empty database.
-    const cause = new Error('the file does not exist; ?create at the end of the URL creates it')
-    throw new DatabaseUnavailableError(cause, false)
+    throw new MissingDatabaseError(
+      'the file does not exist; a start with ?create at the end of the URL creates it',
+    )
   }
   refuseLeftovers(path)
   // Only the owner may read the file. SQLite creates its other files with the same mode.
