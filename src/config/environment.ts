@@ -1,11 +1,14 @@
 /** The variables of the service, from the environment of the process and from the file .env. No other file reads process.env. */
-import { fstatSync, readFileSync } from 'node:fs'
+import { fstatSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 
 /** A mistake of the operator, in a variable or an argument. The message says what would be right. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }
+
+/** A file of the configuration is missing. What mounts it may do so later, so a later start may succeed. */
+export class MissingFileError extends UsageError {}
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
@@ -81,14 +84,19 @@ function secretOf(name: string, { [name]: value, [`${name}_FILE`]: file }: Varia
   return readSecret(`${name}_FILE`, file)
 }
 
-/** Returns the text of a file without line breaks at its end. Throws UsageError, which begins with `name`. */
+/**
+ * Returns the text of a file without line breaks at its end. Throws UsageError, which begins with `name`, and is a
+ * MissingFileError where there is no file.
+ */
 export function readSecret(name: string, file: string): string {
   try {
     const text = readFileSync(file, 'utf8').replace(/^\uFEFF|[\r\n]+$/g, '')
     if (text.trim() === '') throw new TypeError(`${file} is empty`)
     return text
   } catch (error) {
-    throw new UsageError(`${name}: ${(error as Error).message}`)
+    const { code, message } = error as NodeJS.ErrnoException
+    const Mistake = code === 'ENOENT' ? MissingFileError : UsageError
+    throw new Mistake(`${name}: ${message}`)
   }
 }
 
@@ -147,7 +155,10 @@ export function parseDotenv(text: string): Variables {
   throw new UsageError(`Line ${number} of .env must be NAME=value`)
 }
 
-/** Returns the text of the file .env, which is empty without the file. Throws UsageError. */
+/**
+ * Returns the text of the file .env, which is empty without the file. A FIFO is waited for. Throws UsageError, which is
+ * a MissingFileError if .env is a link to a missing file: an empty database would take the place of the configured one.
+ */
 export function readDotenv(): string {
   try {
     // Node's own reader reports for a file that may not be read that there is none. A decoder removes the
@@ -155,7 +166,10 @@ export function readDotenv(): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync('.env'))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return ''
+    if (code === 'ENOENT') {
+      if (!lstatSync('.env', { throwIfNoEntry: false })) return ''
+      throw new MissingFileError(`.env is a link to ${readlinkSync('.env')}, which is missing`)
+    }
     throw new UsageError(`.env must be a text in UTF-8 that this user may read (${code})`)
   }
 }

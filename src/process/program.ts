@@ -6,13 +6,13 @@ import type { RootDatabase } from '../../db/database.ts'
 import { DatabaseUnavailableError, MissingDatabaseError } from '../../db/errors.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
-import { UsageError } from '../config/environment.ts'
+import { MissingFileError, UsageError } from '../config/environment.ts'
 import { unblockTerminals } from '../observe/terminal.ts'
 
 /**
  * Calls `run` with the configuration of the environment, and the location of the database for people: host
  * and name, or the file. Reports an error, by default on stderr, and sets the exit code: 78 for a wrong configuration, which
- * does not right itself (EX_CONFIG of sysexits.h), otherwise 1. A mistake of the operator, or a database that is
+ * does not right itself (EX_CONFIG of sysexits.h), unless a file of it is missing; otherwise 1. A mistake of the operator, or a database that is
  * unavailable, is one line; any other error is a bug, and has its stack.
  */
 export async function program(
@@ -25,7 +25,7 @@ export async function program(
     location = describeUrl(config.databaseUrl).location
     await run(config, location)
   } catch (error) {
-    process.exitCode = location === undefined ? 78 : 1
+    process.exitCode = location === undefined && !(error instanceof MissingFileError) ? 78 : 1
     if (error instanceof UsageError) return report(error.message)
     if (!(error instanceof DatabaseUnavailableError)) return report(error)
     // The error of the driver: mysql2 sets `fatal` if it ended the connection, or the server's number.
@@ -64,10 +64,11 @@ function ownerOf({ code, syscall, path: file }: NodeJS.ErrnoException): string {
 export function command(run: (config: Config, location: string) => Promise<void>): Promise<void> {
   unblockTerminals()
   onWarning(({ name, message }) => console.error(`${name}: ${message}`))
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.once(signal, () => process.exit(128 + constants.signals[signal]))
-  }
   return program(async (config, location) => {
+    // Once the configuration is read: no listener hears a signal while this process waits for a FIFO.
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.once(signal, () => process.exit(128 + constants.signals[signal]))
+    }
     for (const warning of config.warnings) console.error(warning)
     await run(config, location)
   })

@@ -1,9 +1,26 @@
 /** How a process reads its environment and the file `.env`. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { newFolder } from '../support/database.ts'
-import { failToStart, runServer, type ServerProgram } from '../support/process.ts'
+import { until } from '../support/instance.ts'
+import {
+  failToStart,
+  programs,
+  runProgram,
+  runServer,
+  type ServerProgram,
+} from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
 
 let folder: string
@@ -84,3 +101,60 @@ test.each<[string, Buffer | undefined, string]>([
   const message = `.env must be a text in UTF-8 that this user may read (${code})`
   expect(await failToStart({ PORT: '0' }, [], folder)).toEqual({ code: 78, stdout: '', message })
 })
+
+test.each<[string, (target: string) => Record<string, string>, (target: string) => string]>([
+  [
+    'a .env',
+    (target) => {
+      symlinkSync(target, dotenv)
+      return {}
+    },
+    (target) => `.env is a link to ${target}, which is missing`,
+  ],
+  [
+    'a file of DATABASE_URL_FILE',
+    (target) => ({ DATABASE_URL_FILE: target }),
+    (target) => `DATABASE_URL_FILE: ENOENT: no such file or directory, open '${target}'`,
+  ],
+])('%s that is not mounted yet fails the start, and the next one may succeed', async (...row) => {
+  const [, prepare, messageOf] = row
+  const target = path.join(folder, 'mount/file')
+  const variables = { PORT: '0', ...prepare(target) }
+  const message = messageOf(target)
+  expect(await failToStart(variables, [], folder)).toEqual({ code: 1, stdout: '', message })
+  expect(existsSync(path.join(folder, 'data'))).toBe(false)
+})
+
+test.each(['server', 'keys'] as const)(
+  '%s waits for a .env that is a FIFO, and SIGTERM ends the wait',
+  async (name) => {
+    execFileSync('mkfifo', [dotenv])
+    const run = () =>
+      runProgram(programs[name], { PORT: 'x' }, name === 'keys' ? ['list'] : [], folder)
+    const waiting = run()
+    onTestFinished(async () => void (await waiting.end()))
+    // Without a wait, only once another process opens it to read; and that one then waits for a text.
+    let writer = -1
+    await until('it opens the FIFO', () => {
+      writer = openToWrite(dotenv)
+      return writer >= 0
+    })
+    expect([await waiting.end('SIGTERM'), waiting.child.signalCode]).toEqual([null, 'SIGTERM'])
+    closeSync(writer)
+    const reading = run()
+    await writeFile(dotenv, 'RATE_LIMIT=1\n')
+    expect([await reading.exited, reading.stderr]).toEqual([
+      78,
+      expect.stringContaining('PORT must be an integer'),
+    ])
+  },
+)
+
+/** Opens a FIFO, and returns -1 while no process reads from it. */
+function openToWrite(fifo: string): number {
+  try {
+    return openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch {
+    return -1
+  }
+}
