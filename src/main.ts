@@ -47,6 +47,7 @@ await program(async (config) => {
     print(startText(config, service, texts.firstRequest)).catch((error) =>
       log.warn({ err: error }, 'The start-up text, with any new key, is lost'),
     )
+  if (config.isAwaited) (await import('./process/notify.ts')).notifyReady(log)
   // A collector of logs takes each line of a text for an entry.
   if (!isForPeople) log.info(placesOf(config, service, texts.firstRequest), `${TITLE} is running`)
   await stopping

@@ -1,6 +1,7 @@
 /**
- * Waits until the process of a unit of systemd is ready: until its METRICS_PORT says so, because another process may
- * answer on its PORT, or until its PORT does where it has no metrics. Ends with code 1 if the process, MAINPID, ends.
+ * For units of releases up to 2.0; the later ones have Type=notify. Waits until the process of a unit is ready: until
+ * its METRICS_PORT says so, because another process may answer on its PORT, or until its PORT does where it has no
+ * metrics. Ends with code 1 if the process, MAINPID, ends.
  */
 import { setTimeout } from 'node:timers/promises'
 import { loadVariables } from '../config/environment.ts'
@@ -23,3 +24,5 @@ while (!(await isOk(host, port, '/readyz'))) {
   if (!isAlive()) process.exit(1)
   await setTimeout(100)
 }
+// Another program may have answered.
+if (!isAlive()) process.exit(1)

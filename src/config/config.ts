@@ -177,6 +177,8 @@ export function readConfig(environment: Variables, dotenv: Variables = {}) {
       : undefined,
     /** How an operator calls the command for API keys: containers and systemd have no npm. */
     keysCommand: environment.npm_lifecycle_script ? 'npm run keys --' : 'node src/cli/keys.ts',
+    /** Whether systemd waits to hear that the service is ready: https://www.freedesktop.org/software/systemd/man/252/sd_notify.html */
+    isAwaited: Boolean(environment.NOTIFY_SOCKET),
     /** Sentences for the log. */
     warnings,
   }

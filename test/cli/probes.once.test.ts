@@ -1,6 +1,8 @@
 /** health.ts, which a container asks, and ready.ts, for which systemd waits. */
 import { spawn } from 'node:child_process'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { programs, runServer, runToEnd } from '../support/process.ts'
@@ -47,4 +49,15 @@ test.each([
   expect(await runToEnd(programs.health, { PORT })).toEqual(failed)
   expect(await runToEnd(programs.ready, { PORT, MAINPID: `${main.pid}` })).toEqual(failed)
   expect(main.exitCode).toBe(0)
+})
+
+test('ready fails where another program answers with 200, and the process has ended', async () => {
+  const other = createHttpServer((_, res) => res.end()).listen(0, '127.0.0.1')
+  onTestFinished(() => void other.close())
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const main = spawn('true')
+  await once(main, 'exit')
+  const variables = { METRICS_PORT: `${port}`, MAINPID: `${main.pid}` }
+  expect(await runToEnd(programs.ready, variables)).toEqual({ code: 1, stdout: '', stderr: '' })
 })

@@ -27,6 +27,7 @@ const defaults = {
   reusePort: false,
   callerFolder: undefined,
   keysCommand: 'node src/cli/keys.ts',
+  isAwaited: false,
   warnings: [],
 }
 
@@ -39,7 +40,8 @@ test('an empty environment and empty variables result in the defaults', () => {
 function namesRead(): string[] {
   const names = new Set<string>()
   readConfig(new Proxy({}, { get: (_, name: string) => void names.add(name) }))
-  const ofOthers = ['INIT_CWD', 'npm_lifecycle_script', 'KUBERNETES_SERVICE_HOST']
+  const ofNpm = ['INIT_CWD', 'npm_lifecycle_script']
+  const ofOthers = [...ofNpm, 'KUBERNETES_SERVICE_HOST', 'NOTIFY_SOCKET']
   return [...names].filter((name) => !ofOthers.includes(name)).sort()
 }
 

@@ -38,6 +38,18 @@ trial(
     await run(`cd /opt/petstore && npm ci && useradd --system petstore && cp deploy/*.service deploy/*.timer /etc/systemd/system/
       mkdir data node_modules/.cache && chown petstore data node_modules/.cache && systemctl daemon-reload`)
 
+    // Another process has its PORT, and answers with 200.
+    await run(`cat > /etc/systemd/system/other@.service <<END
+[Service]
+Environment=PORT=%i
+ExecStart=/opt/petstore/bin/node -e 'http.createServer((_, res) => res.end()).listen(process.env.PORT)'
+END
+      systemctl daemon-reload; systemctl start other@3000
+      until curl --silent localhost:3000; do sleep 0.1; done`)
+    const failure = 'service failed'
+    await expect(run('systemctl start petstore')).rejects.toThrow(failure)
+    await run('systemctl stop petstore other@3000')
+
     await run('systemctl start petstore && curl --fail localhost:3000/readyz')
     const exposure = await run('systemd-analyze security petstore')
     expect(Number(/exposure level .*: ([\d.]+)/.exec(exposure)?.[1])).toBeLessThan(1.5)
@@ -64,18 +76,39 @@ trial(
       mariadb -e "create database petstore; create user petstore@'%' identified by 'sesame';
         grant all on petstore.* to petstore@'%'"
       echo DATABASE_URL=mysql://petstore:sesame@127.0.0.1/petstore > .env
-      systemctl start petstore@9464 petstore@9465`)
-    const codes = await run(`
-      for call in $(seq 200); do
-        curl --silent --output /dev/null --max-time 5 --write-out '%{http_code} ' localhost:3000/healthz || true
-        sleep 0.1
-      done > /tmp/codes &
-      systemctl restart petstore@9464; systemctl restart petstore@9465; wait; cat /tmp/codes`)
-    expect(codes.trim().split(' ')).toEqual(Array(200).fill('200'))
+      mv /usr/sbin/sysctl /usr/sbin/sysctl.away
+      systemctl start petstore@9464 && systemctl stop petstore@9464
+      mv /usr/sbin/sysctl.away /usr/sbin/sysctl`)
+    // Another process has the METRICS_PORT of the first one, and answers with 200.
+    await run(`systemctl start other@9464
+      until curl --silent localhost:9464; do sleep 0.1; done`)
+    await expect(run('systemctl start petstore@9464')).rejects.toThrow(failure)
+    await run('systemctl stop petstore@9464 other@9464')
+
+    await run('systemctl start petstore@9464 petstore@9465')
+    const calls = await run(`cat > /tmp/calls.mjs <<END
+        import { get } from 'node:http'
+        import { existsSync } from 'node:fs'
+        const counts = {}
+        const call = () => new Promise((resolve) =>
+          get('http://127.0.0.1:3000/healthz', { agent: false }, (res) => resolve(res.resume().statusCode))
+            .on('error', ({ code }) => resolve(code)))
+        const caller = async () => {
+          while (!existsSync('/tmp/restarted')) {
+            const outcome = await call()
+            counts[outcome] = (counts[outcome] ?? 0) + 1
+          }
+        }
+        await Promise.all(Array.from({ length: 10 }, caller))
+        console.log(JSON.stringify(counts))
+END
+      /opt/petstore/bin/node /tmp/calls.mjs > /tmp/counts &
+      for restart in $(seq 10); do systemctl restart petstore@9464; systemctl restart petstore@9465; done
+      touch /tmp/restarted; wait; cat /tmp/counts`)
+    expect(JSON.parse(calls)).toEqual({ 200: expect.any(Number) })
     return {
       version: /systemd (\d+)/.exec(await run('systemctl --version'))?.[1] ?? '',
-      result:
-        'a rolling restart refuses none of 200 calls; few rights; a wrong variable ends the attempts',
+      result: `ten rolling restarts refuse none of ${JSON.parse(calls)[200]} calls; few rights; a wrong variable ends the attempts`,
     }
   },
   withoutDocker ?? (image ? undefined : 'PETSTORE_SYSTEMD_IMAGE names no image'),
