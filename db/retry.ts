@@ -6,6 +6,7 @@ import {
   ConflictError,
   DatabaseTimeoutError,
   DatabaseUnavailableError,
+  MissingDatabaseError,
   OverloadedError,
 } from './errors.ts'
 import { isInTransaction } from './guard.ts'
@@ -17,7 +18,7 @@ const DELAYS = [20, 100]
 const DELAYS_OF_CONFLICTS = [20, 50, 100, 200, 400]
 
 /** Another attempt would fail, or add to the load. */
-const FINAL = [DatabaseTimeoutError, OverloadedError, BrokenDatabaseError]
+const FINAL = [DatabaseTimeoutError, OverloadedError, BrokenDatabaseError, MissingDatabaseError]
 
 /**
  * Waits before another attempt: there are up to three while the database is unavailable, and up to six in
