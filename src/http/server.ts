@@ -1,7 +1,7 @@
 /** The HTTP server: one request at a time on each connection, timeouts, refusals of what is not HTTP. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
 import { Problem, problem } from '../errors/problem.ts'
 import { jsonHeaders } from './headers.ts'
@@ -15,6 +15,9 @@ const http = process.getBuiltinModule('node:http')
 
 /** Milliseconds that a client has to read the last answer of its connection (RFC 9112, section 9.6). */
 const CLOSE_TIMEOUT = 1_000
+
+/** Milliseconds in which a stop still reads requests from idle connections: one may be on its way. */
+const ON_THE_WAY = 100
 
 /** Bytes that Node holds for a pipelined request, as measured. */
 const PIPELINED_REQUEST = 6_000
@@ -189,8 +192,7 @@ export function createHttpServer(
     const closed = new Promise((resolve) => server.once('close', resolve))
     // Node's own close() of http would cut answers that are still being read.
     NetServer.prototype.close.call(server)
-    // A connection that was accepted last is first read one turn later, and the system may hold requests.
-    for (let turn = 0; turn < 2; turn++) await nextTurn()
+    await Promise.race([closed, wait(Math.min(ON_THE_WAY, patience))])
     for (const { socket, current, bytesBefore } of connections.values()) {
       if (!current && socket.bytesRead === bytesBefore) socket.destroy()
     }

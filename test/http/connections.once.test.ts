@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
 import { holdWrites } from '../support/hold.ts'
@@ -243,6 +244,16 @@ test('a head that does not end delays a stop until half of SHUTDOWN_TIMEOUT at m
 })
 
 const docs = requestText('GET /docs/', { headers: ['X-Request-Id: unread'] })
+
+test('a request that is on its way when a stop begins is answered, on a new connection, too', async () => {
+  const stopped = await startService()
+  const { socket } = await open(stopped)
+  const stopping = stopped.stop()
+  await setTimeout(5) // after the end of new connections
+  socket.write(requestText('GET /healthz'))
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 .*\r\nConnection: close\r\n/s)
+  await stopping
+})
 
 test('a stop sends the whole response to a slow client', async () => {
   const stopped = await startService()

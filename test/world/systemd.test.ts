@@ -77,7 +77,8 @@ END
         grant all on petstore.* to petstore@'%'"
       echo DATABASE_URL=mysql://petstore:sesame@127.0.0.1/petstore > .env
       mv /usr/sbin/sysctl /usr/sbin/sysctl.away
-      systemctl start petstore@9464 && systemctl stop petstore@9464
+      systemctl start petstore@9464
+      systemctl stop petstore@9464
       mv /usr/sbin/sysctl.away /usr/sbin/sysctl`)
     // Another process has the METRICS_PORT of the first one, and answers with 200.
     await run(`systemctl start other@9464
