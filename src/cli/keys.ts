@@ -2,7 +2,7 @@
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import type { Database } from '../../db/database.ts'
+import type { RootDatabase } from '../../db/database.ts'
 import { MIGRATIONS } from '../../db/migrations.ts'
 import { type Config, duration } from '../config/config.ts'
 import { readSecret, UsageError } from '../config/environment.ts'
@@ -102,7 +102,7 @@ async function run(config: Config, location: string): Promise<void> {
     console.error(`Key ${id} of ${location} is on stdout${lasts}. Keep it: it is not shown again.`)
   }
   const brought = given.COMMAND === 'create' ? keyToBring(given, config) : undefined
-  const onDatabase = async (db: Database, migrated: string[]) => {
+  const onDatabase = async (db: RootDatabase, migrated: string[]) => {
     // The service may have another DATABASE_URL, such as that of its container.
     if (migrated.length === MIGRATIONS.length) console.error(`Created the database ${location}`)
     if (given.COMMAND === 'create') {

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MAX_BODY } from '../config/product.ts'
 import { CLIENT_GONE, problem } from '../errors/problem.ts'
-import { hold } from './held.ts'
+import { connectionOf } from './connection.ts'
 
 /** Chunks that are kept apart. In an array, each occupies 256 bytes beside its content. */
 const MAX_CHUNKS = 64
@@ -49,24 +49,25 @@ export function skipBody(req: IncomingMessage, res: ServerResponse): Promise<voi
 
 function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const connection = connectionOf(req.socket)
     let chunks: Buffer[] = []
     let length = 0
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > MAX_BODY) {
         chunks = []
-        hold(req.socket, 0)
+        connection.hold(0)
         return reject(problem('bodyTooLarge'))
       }
       if (chunks.push(chunk) > MAX_CHUNKS) chunks = [Buffer.concat(chunks)]
-      if (!req.complete) hold(req.socket, length)
+      if (!req.complete) connection.hold(length)
     }
     const onEnd = () => {
-      hold(req.socket, 0)
+      connection.hold(0)
       resolve(Buffer.concat(chunks))
     }
     const onClose = () => {
-      hold(req.socket, 0)
+      connection.hold(0)
       reject(CLIENT_GONE)
     }
     if (req.destroyed || res.destroyed) return onClose()

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
-import { hold } from './held.ts'
+import { connectionOf } from './connection.ts'
 import { recordOf } from './record.ts'
 
 /**
@@ -27,8 +27,9 @@ export function answer(
   res.end(body, length === body.length ? 'latin1' : 'utf8')
   const { socket } = res
   if (!socket || socket.writableLength === 0) return
-  hold(socket, socket.writableLength)
-  res.once('close', () => hold(socket, 0))
+  const connection = connectionOf(socket)
+  connection.hold(socket.writableLength)
+  res.once('close', () => connection.hold(0))
 }
 
 /** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */

@@ -19,7 +19,7 @@ import {
 import { recordOf, type Telemetry } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
-import { createHttpServer } from '../http/server.ts'
+import { HttpServer } from '../http/server.ts'
 import { operationsOf } from '../procedure/operations.ts'
 import { docsRouter } from '../surface/docs.ts'
 import { type Service, serve } from '../surface/pipeline.ts'
@@ -99,7 +99,7 @@ export function createApp(
   const route = (req: IncomingMessage, res: ServerResponse, target: Target) => {
     if (!serve(service, res, target, surfaces)) app(req as Request, res as Response)
   }
-  return createHttpServer(onRequest, telemetry, config.keepAliveTimeout)
+  return new HttpServer(onRequest, telemetry, config.keepAliveTimeout)
 }
 
 const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')

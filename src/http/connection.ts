@@ -1,0 +1,138 @@
+/** A connection of a client: one request at a time, and what it makes the process hold. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ClientMemory } from './memory.ts'
+
+/** Milliseconds that a client has to read the last answer of its connection (RFC 9112, section 9.6). */
+const CLOSE_TIMEOUT = 1_000
+
+/** Bytes that Node holds for a pipelined request, as measured. */
+const PIPELINED_REQUEST = 6_000
+
+/** Requests that a client may send before the answer to its first one. None of them is done. */
+const MAX_PIPELINED = 100
+
+export type State = 'idle' | 'answering' | 'last' | 'closing'
+export type Event = 'request' | 'lastRequest' | 'refusal' | 'answered' | 'end'
+
+/**
+ * Returns the next state of a connection:
+ *
+ * | State | The connection | request | lastRequest | refusal | answered | end |
+ * |---|---|---|---|---|---|---|
+ * | `idle` | waits for a request | `answering` | `last` | `closing` | `idle` | `closing` |
+ * | `answering` | has an answer that the client has not taken in full | `last` | `last` | `last` | `idle` | `closing` |
+ * | `last` | has one, and closes after it | `last` | `last` | `last` | `closing` | `closing` |
+ * | `closing` | waits for the client to end its side | `closing` | `closing` | `closing` | `closing` | `closing` |
+ *
+ * - `request`: the head of a request has arrived. Behind an answer that is not over, the request is not done,
+ *   and the answer closes the connection (RFC 9112, section 9.3.2).
+ * - `lastRequest`: the head of a request after which the connection closes.
+ * - `refusal`: what has arrived is not HTTP, or has not arrived in time.
+ * - `answered`: the answer is over, and its request has arrived in full.
+ * - `end`: Node has sent the last answer, or an answer is over that no request can follow.
+ */
+export function stateAfter(event: Event, state: State): State {
+  if (state === 'closing') return 'closing'
+  switch (event) {
+    case 'request':
+      return state === 'idle' ? 'answering' : 'last'
+    case 'lastRequest':
+      return 'last'
+    case 'refusal':
+      return state === 'idle' ? 'closing' : 'last'
+    case 'answered':
+      return state === 'last' ? 'closing' : 'idle'
+    case 'end':
+      return 'closing'
+  }
+}
+
+const CONNECTION = Symbol('connection')
+
+type Connected = Socket & { [CONNECTION]?: Connection }
+
+/** Returns the connection of a request, or of the socket of a server. */
+export const connectionOf = (socket: Connected): Connection => socket[CONNECTION] as Connection
+
+export class Connection {
+  readonly socket: Socket
+  readonly #memory: ClientMemory
+  #state: State = 'idle'
+  #current: ServerResponse | undefined
+  /** Requests behind that of the current answer. */
+  #pipelined = 0
+  /** Bytes that had been read when the last answer was sent. */
+  #bytesBefore = 0
+
+  /** `memory` is that of all connections of the server. */
+  constructor(socket: Connected, memory: ClientMemory) {
+    this.socket = socket
+    this.#memory = memory
+    socket[CONNECTION] = this
+    void socket.remoteAddress // kept for the log, which reads it after the socket has closed
+    socket.on('error', () => {}) // Node removes its own listener after CONNECT
+    // Node calls this after the last answer, and would destroy a socket whose client still sends.
+    Object.assign(socket, { destroySoon: () => this.next('end') })
+    socket.once('close', () => this.hold(0))
+  }
+
+  get state(): State {
+    return this.#state
+  }
+
+  /** The answer that the client has not taken in full. */
+  get current(): ServerResponse | undefined {
+    return this.#current
+  }
+
+  /** Whether nothing has been read since the last answer. */
+  get isQuiet(): boolean {
+    return !this.#current && this.socket.bytesRead === this.#bytesBefore
+  }
+
+  /** Sets the bytes that the connection holds for its client: see ClientMemory. */
+  hold(bytes: number): void {
+    this.#memory.hold(this.socket, bytes)
+  }
+
+  /** Begins the answer to a request. */
+  begin(res: ServerResponse, isLast: boolean): void {
+    this.#current = res
+    this.next(isLast ? 'lastRequest' : 'request')
+  }
+
+  /** Does not do a request that has arrived before the answer to the one before it was over. */
+  drop(): void {
+    this.next('request')
+    if (++this.#pipelined > MAX_PIPELINED) this.socket.destroy()
+    else this.hold(this.socket.writableLength + this.#pipelined * PIPELINED_REQUEST)
+  }
+
+  /** The answer was sent, or the connection is closed. */
+  over({ complete }: IncomingMessage, isStopping: boolean): void {
+    this.#current = undefined
+    this.#bytesBefore = this.socket.bytesRead
+    this.next(isStopping || !complete ? 'end' : 'answered')
+  }
+
+  /**
+   * Takes the connection to its next state. Entering `last` tells the client, if the head of its answer is not
+   * sent; entering `closing` ends this side.
+   */
+  next(event: Event): void {
+    this.#state = stateAfter(event, this.#state)
+    const current = this.#current
+    if (this.#state === 'last' && current && !current.headersSent) current.shouldKeepAlive = false
+    if (this.#state === 'closing') this.#close()
+  }
+
+  /** Closes this side. The client's side has a moment: a reset could take the last answer from it. */
+  #close(): void {
+    const { socket } = this
+    if (socket.destroyed || socket.writableEnded) return
+    socket.end()
+    const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref()
+    socket.once('close', () => clearTimeout(timer))
+  }
+}

@@ -1,0 +1,28 @@
+/** The memory that clients make the process hold: bodies that do not end, and answers that are not read. */
+import type { Socket } from 'node:net'
+
+/** Bytes that all connections may hold together: an eighth of the heap in a container of 512 MB. */
+const LIMIT = 32 * 1024 * 1024
+
+/** What the connections of a server hold. */
+export class ClientMemory {
+  /** By connection. A Map keeps the order of insertion: its first one has not changed for the longest time. */
+  readonly #held = new Map<Socket, number>()
+  #total = 0
+
+  /**
+   * Sets the bytes that a connection holds for its client. While all hold more than the limit together, the
+   * connection that has not changed for the longest time is destroyed.
+   */
+  hold(socket: Socket, bytes: number): void {
+    this.#total += bytes - (this.#held.get(socket) ?? 0)
+    this.#held.delete(socket)
+    if (bytes > 0) this.#held.set(socket, bytes)
+    for (const [oldest, amount] of this.#held) {
+      if (this.#total <= LIMIT) return
+      this.#held.delete(oldest)
+      this.#total -= amount
+      oldest.destroy()
+    }
+  }
+}
