@@ -6,10 +6,12 @@ import { until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
 import { type Program, programs, runProgram } from '../support/process.ts'
 import { isListening } from '../support/raw.ts'
+import { createKey } from '../support/service.ts'
 import { openTerminal } from '../support/terminal.ts'
 
 async function run(program: keyof typeof programs, starter: string[], args: string[] = []) {
   const database = await newDatabase()
+  if (program === 'keys') await createKey(database.url)
   const PORT = String(await freePort())
   const variables = { DATABASE_URL: database.url, PORT }
   const started = runProgram(programs[program], variables, args, undefined, starter)

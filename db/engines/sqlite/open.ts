@@ -1,5 +1,5 @@
 /** How a SQLite file is opened. */
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { MissingDatabaseError } from '../../errors.ts'
@@ -12,7 +12,7 @@ import { refuseLeftovers } from './leftovers.ts'
  */
 export function openFile(path: string, mayCreate: boolean): DatabaseSync {
   if (mayCreate) mkdirSync(dirname(path), { recursive: true })
-  else if (!existsSync(path)) {
+  else if (!statSync(path, { throwIfNoEntry: false })) {
     // A typing error in the path must not create an empty database.
     throw new MissingDatabaseError(
       'the file does not exist; a start with ?create at the end of the URL creates it',
