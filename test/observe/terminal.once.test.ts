@@ -86,7 +86,7 @@ test.each(['stdout', 'stderr'] as const)(
     waiting.terminal.read()
     expect(await endOf(waiting.started)).toBe(stream === 'stdout' ? 0 : 1)
     const last =
-      stream === 'stdout' ? /ID +NAME .*LAST USED\s+$/ : /There is no key to rotate .*\s+$/
+      stream === 'stdout' ? /LAST USED\s+1 +test .*-\s+$/ : /There is no key to rotate .*\s+$/
     await until('all is shown', () => last.test(terminalText(waiting.terminal.shown)))
   },
 )
