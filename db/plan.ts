@@ -97,7 +97,7 @@ export class Statements {
   }
 
   /** Executes the statement of inputs of one kind on a session, and returns their results in order. Throws the errors of db/errors.ts. */
-  async run<Input, Shared>(
+  async execute<Input, Shared>(
     plan: StatementPlan<Input, unknown, Shared>,
     inputs: Input[],
     session: Session,

@@ -3,7 +3,7 @@
  * waits in a line. This is its way:
  *
  * `run` → `#wait` → `#gather` ⇢ (it waits in a line for others) `#makeDue` → `decide` ⇢ (for a session)
- * `#begin` → `#runGroups` → `statements.run` → `session.execute` ⇢ `group.resolve`
+ * `#begin` → `#runGroups` → `statements.execute` → `session.execute` ⇢ `group.resolve`
  *
  * | A call | begins |
  * |---|---|
@@ -280,7 +280,7 @@ export class Queue implements Runner, Demand {
         const deadline = jointDeadline(live.flatMap(({ entries }) => [...entries]))
         const results = await ('transact' in plan
           ? plan.transact(inputs, session, deadline, this.statements)
-          : this.statements.run(plan, inputs, session, deadline))
+          : this.statements.execute(plan, inputs, session, deadline))
         for (const [index, group] of live.entries())
           outcomes.push({ group, result: results[index] })
       },

@@ -112,7 +112,7 @@ class SessionRunner implements Runner {
   ): Promise<Output> {
     if ('transact' in plan) throw new Error('A transaction has no transactions')
     const [shared] = await this.#inTurn(deadline, () =>
-      this.#statements.run(plan, [input], this.#session, deadline),
+      this.#statements.execute(plan, [input], this.#session, deadline),
     )
     return plan.output(shared as never) // the one of the input
   }

@@ -3,7 +3,7 @@ import { executionAsyncResource } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { TITLE } from './config/product.ts'
 import { createLog } from './observe/log.ts'
-import { onWarning, print, program, refuseArguments, withDatabase } from './process/program.ts'
+import { onWarning, print, program, refuseArguments, withDatabase } from './process/programs.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
 
 // Node makes an object for each task of nextTick. If a full garbage collection finds none, V8 forgets their

@@ -3,7 +3,7 @@ import { parse, stringify } from 'devalue'
 import { problem } from '../../src/errors/problem.ts'
 import type { NewPet } from '../../src/petstore/pets/schema.ts'
 import type { Call, KeyedWrites, Shared } from '../../src/procedure/call.ts'
-import { checked, outputOf } from '../../src/procedure/write.ts'
+import { outputOfRow, outputOfWork } from '../../src/procedure/write.ts'
 import { type Stores, storesInMemory, type Undo } from './memory-stores.ts'
 
 /** Returns what all calls of the stand-in share, with these pets in memory. */
@@ -45,13 +45,13 @@ function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites<
     }
   }
   return {
-    run: (call, key, work) =>
+    runWork: (call, key, work) =>
       once(call, key, () =>
-        transact((stores) => checked(call.inside(stores), work), call.deadline),
+        transact((stores) => outputOfWork(call.inside(stores), work), call.deadline),
       ),
     create: (call, key, creation, input) =>
       once(call, key, async () =>
-        outputOf(call, creation, await creation.insert(call, input), input),
+        outputOfRow(call, creation, await creation.insert(call, input), input),
       ),
   }
 }

@@ -125,7 +125,7 @@ async function insertRows<Row>(
     size: session.hasConsecutiveIds ? inputs.length : 1,
     async attempt(some) {
       const values = some.map(({ row }) => row)
-      const ids = await statements.run(rows, values, session, deadline)
+      const ids = await statements.execute(rows, values, session, deadline)
       for (const [index, id] of ids.entries()) outcomes.set(some[index] as KeyedRow<Row>, { id })
     },
     blamesOne: isOfRow,
@@ -154,7 +154,7 @@ async function storeKeys(
   })
   if (keys.length === 0) return
   try {
-    await statements.run(newKey, keys, session, deadline)
+    await statements.execute(newKey, keys, session, deadline)
   } catch (error) {
     const isTaken = error instanceof DuplicateError || error instanceof LockedError
     throw isTaken ? new KeyTakenError(error, true) : error

@@ -49,8 +49,8 @@ const PAGE = '$page'
 const id = sql.ref<bigint>('id')
 
 /**
- * Returns the plan that reads a page: the first `limit` items, after `cursor` if there is one. A page reads
- * only its own rows if an index has the columns that filters compare for equality, then those of the order. Queries with the same fields
+ * Returns the plan that reads a page: the first `limit` items, after `cursor` if there is one. It needs an index:
+ * first the columns of filters that compare for equality, then those of the order. Queries with the same fields
  * share a statement, because a round trip costs more than a page: with a statement for each, a fifth fewer
  * pages at random cursors are read. Callers with the same query share the rows.
  */

@@ -1,6 +1,6 @@
 /** `npm run backup`: copies the embedded database into a file, while the service runs. */
 import { UsageError } from '../config/environment.ts'
-import { command, embeddedPath, fileArgument, print } from '../process/program.ts'
+import { command, embeddedPath, fileArgument, print } from '../process/programs.ts'
 
 await command(async (config) => {
   const file = fileArgument(config)

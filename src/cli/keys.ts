@@ -16,8 +16,8 @@ import {
   rotateKey,
 } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
-import { command, print, withDatabase } from '../process/program.ts'
-import { writable } from '../surface/rest/values.ts'
+import { command, print, withDatabase } from '../process/programs.ts'
+import { writable } from '../surface/rest/exact-json.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 

@@ -1,5 +1,5 @@
 /** `npm run migrate`: runs the migrations that the database does not have. */
-import { command, print, refuseArguments, withDatabase } from '../process/program.ts'
+import { command, print, refuseArguments, withDatabase } from '../process/programs.ts'
 
 await command(async (config, location) => {
   refuseArguments()

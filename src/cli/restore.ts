@@ -1,6 +1,6 @@
 /** `npm run restore`: replaces the embedded database by a backup, and migrates it. */
 import { UsageError } from '../config/environment.ts'
-import { command, embeddedPath, fileArgument, print } from '../process/program.ts'
+import { command, embeddedPath, fileArgument, print } from '../process/programs.ts'
 
 await command(async (config) => {
   const file = fileArgument(config)

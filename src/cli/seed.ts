@@ -1,6 +1,6 @@
 /** `npm run seed`: adds sample data to the catalogue. */
 import { seed } from '../petstore/pets/seed.ts'
-import { command, print, refuseArguments, withDatabase } from '../process/program.ts'
+import { command, print, refuseArguments, withDatabase } from '../process/programs.ts'
 
 await command(async (config, location) => {
   refuseArguments()

@@ -31,8 +31,8 @@ export const keyOf = (holder: bigint, key: string, operation: string, input: unk
   fingerprint: fingerprintOf(input),
 })
 
-/** Returns the name of a key, of which there is one. */
-export function nameOf({ api_key_id, key_hash }: Key): string {
+/** Returns the identity of a key, of which there is one row. */
+export function identityOf({ api_key_id, key_hash }: Key): string {
   return `${api_key_id} ${key_hash}`
 }
 
@@ -78,12 +78,12 @@ function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
   return retry(attempt, { repeatable: true, deadline })
 }
 
-const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, identityOf: nameOf })
+const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, identityOf })
 
 const keyWithoutWait = {
   ...lookUp<Key, StoredKey>({
     select: (db, values) => engineOf(db).withoutWait(selectKeys(db, values)),
-    identityOf: nameOf,
+    identityOf,
   }),
   // The keys that no other instance stores are found without it.
   blamesOne: (error: unknown) => error instanceof LockedError,

@@ -41,7 +41,7 @@ export interface Creation<Input, Output> {
  */
 export interface KeyedWrites<Stores> {
   /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */
-  run<Output>(call: Call<Stores>, key: string, work: Work<Stores, Output>): Promise<Output>
+  runWork<Output>(call: Call<Stores>, key: string, work: Work<Stores, Output>): Promise<Output>
   /** Creates a row in a transaction, which concurrent calls share, with the key and the checked output. Throws DuplicateError. */
   create<Input, Output>(
     call: Call<Stores>,
@@ -155,7 +155,7 @@ export class Operation {
     const call = new Call(request, this, data)
     const made = await this.#resolver({ ctx: call, input: data })
     if (this.type === 'query')
-      return this.isPaged ? this.#checkPage(made as Page) : this.check(made)
+      return this.isPaged ? this.#checkPage(made as Page) : this.checkOutput(made)
     // The output is checked already: before the commit. Here it could be one of an earlier release, kept with
     // an Idempotency-Key.
     if (call.hasWritten(made)) return made
@@ -164,7 +164,7 @@ export class Operation {
   }
 
   /** Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects. */
-  check(output: unknown): unknown {
+  checkOutput(output: unknown): unknown {
     const { success, data, error } = this.output.safeParse(output)
     if (success) return data
     const message = `The output of ${this.name} does not fit its schema`
@@ -172,6 +172,6 @@ export class Operation {
   }
 
   #checkPage({ items, next }: Page): Page {
-    return { items: this.check(items) as unknown[], next }
+    return { items: this.checkOutput(items) as unknown[], next }
   }
 }

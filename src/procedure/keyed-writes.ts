@@ -7,7 +7,7 @@ import { inTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
 import * as idempotencyKeys from '../idempotency/store.ts'
 import type { Call, Creation, KeyedWrites, Work } from './call.ts'
-import { checked, outputOf } from './write.ts'
+import { outputOfRow, outputOfWork } from './write.ts'
 
 /** Makes one attempt of a mutation. `expired` is the row of the key, which is removed. */
 type Attempt<Output> = (key: idempotencyKeys.NewKey, expired: bigint | undefined) => Promise<Output>
@@ -28,7 +28,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
   }
 
   /** The key is stored before the work, so that none begins while another instance uses the key. */
-  run<Output>(call: Call<Stores>, text: string, work: Work<Stores, Output>): Promise<Output> {
+  runWork<Output>(call: Call<Stores>, text: string, work: Work<Stores, Output>): Promise<Output> {
     const { deadline } = call
     return this.#once(call, text, (key, expired) =>
       inTransaction(
@@ -37,7 +37,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
           if (expired) await idempotencyKeys.remove(transaction, expired, deadline)
           const id = await idempotencyKeys.insert(transaction, key, deadline)
           const inside = call.inside(this.#createStores(transaction))
-          const output = await checked(inside, work)
+          const output = await outputOfWork(inside, work)
           await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
           return output
         },
@@ -53,9 +53,9 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
     input: Input,
   ): Promise<Output> {
     return this.#once(call, text, async (key, expired) => {
-      const answerOf = (id: bigint) => stringify(outputOf(call, creation, id, input))
+      const answerOf = (id: bigint) => stringify(outputOfRow(call, creation, id, input))
       const id = await creation.insert(call, input, { key, expired, answerOf })
-      return outputOf(call, creation, id, input)
+      return outputOfRow(call, creation, id, input)
     })
   }
 
@@ -63,7 +63,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
   async #once<Output>(call: Call, text: string, attempt: Attempt<Output>): Promise<Output> {
     const { caller, operation, input } = call
     const key = idempotencyKeys.keyOf(caller.holder, text, operation.name, input)
-    const name = idempotencyKeys.nameOf(key)
+    const name = idempotencyKeys.identityOf(key)
     if (this.#running.includes(name)) throw problem('keyRunning')
     this.#running.push(name)
     try {

@@ -3,9 +3,9 @@ import { parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Call, Creation, Work } from './call.ts'
 
 /**
- * Runs `work` in one transaction, and returns its output, checked before the commit. It runs up to three
- * times within the deadline of the call, after a lock timeout or a lost connection, and up to six times
- * after deadlocks, if the attempt certainly had no effect. So `work` must have no effect except through the
+ * Runs `work` in one transaction, and returns its output, checked before the commit. It runs again
+ * only after an attempt without effect, within the deadline of the call: three attempts in all after a lock
+ * timeout or a lost connection, six after deadlocks. So `work` must have no effect except through the
  * stores of its call (it must not send mail), and must await nothing else, because its transaction holds
  * locks. Access to the database by other stores throws. Throws the errors of `work`, and
  * DatabaseUnavailableError.
@@ -34,7 +34,9 @@ export async function writeIdempotent<Stores, Output>(
   const key = parseIdempotencyKey(call.idempotencyHeader)
   const { keyedWrites } = call.service
   return call.wrote(
-    key === undefined ? await inTransaction(call, work) : await keyedWrites.run(call, key, work),
+    key === undefined
+      ? await inTransaction(call, work)
+      : await keyedWrites.runWork(call, key, work),
   )
 }
 
@@ -50,11 +52,11 @@ export async function create<Stores, Input, Output>(
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'create')
   const key = parseIdempotencyKey(call.idempotencyHeader)
-  outputOf(call, creation, ANY_ID, input)
+  outputOfRow(call, creation, ANY_ID, input)
   const { keyedWrites } = call.service
   return call.wrote(
     key === undefined
-      ? outputOf(call, creation, await creation.insert(call, input), input)
+      ? outputOfRow(call, creation, await creation.insert(call, input), input)
       : await keyedWrites.create(call, key, creation, input),
   )
 }
@@ -62,12 +64,12 @@ export async function create<Stores, Input, Output>(
 const ANY_ID = 1n
 
 /** Returns the checked output of a row. */
-export const outputOf = <Input, Output>(
+export const outputOfRow = <Input, Output>(
   { operation }: Call,
   creation: Creation<Input, Output>,
   id: bigint,
   input: Input,
-): Output => operation.check(creation.output(id, input)) as Output // that of the schema has its type
+): Output => operation.checkOutput(creation.output(id, input)) as Output // that of the schema has its type
 
 /** Throws TypeError if this function contradicts the description of the operation. */
 function refuseUnlessDescribed(
@@ -87,13 +89,13 @@ const inTransaction = <Stores, Output>(
   call: Call<Stores>,
   work: Work<Stores, Output>,
 ): Promise<Output> =>
-  call.service.transact((stores) => checked(call.inside(stores), work), call.deadline)
+  call.service.transact((stores) => outputOfWork(call.inside(stores), work), call.deadline)
 
 /** Returns the checked output of the work: inside its transaction, which a wrong output rolls back. */
-export async function checked<Stores, Output>(
+export async function outputOfWork<Stores, Output>(
   call: Call<Stores>,
   work: Work<Stores, Output>,
 ): Promise<Output> {
   // The output of the schema has its type.
-  return call.operation.check(await work(call)) as Output
+  return call.operation.checkOutput(await work(call)) as Output
 }

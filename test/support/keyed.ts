@@ -27,10 +27,10 @@ export const onceOf =
   ): Promise<Output> => {
     const service = { keyedWrites } as Shared<Stores>
     const caller = { keyId: holder, holder, readOnly: false }
-    const unchecked = { name: operation, check: (output) => output } as Operation
+    const unchecked = { name: operation, checkOutput: (output) => output } as Operation
     const request = { service, caller, deadline, idempotencyHeader: undefined }
     const call = new Call(request, unchecked, input)
-    return keyedWrites.run(call, key, work)
+    return keyedWrites.runWork(call, key, work)
   }
 
 /** Returns the mutations of a database, whose keys are valid for a minute; `stores` of a transaction is itself. */

@@ -20,7 +20,7 @@ import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/s
 import { appRouter, createStores } from '../../src/petstore/resources.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
-import { withDatabase } from '../../src/process/program.ts'
+import { withDatabase } from '../../src/process/programs.ts'
 import { start } from '../../src/process/start.ts'
 import { openApiDocument } from '../../src/surface/rest/openapi/document.ts'
 import { PUBLISHED } from '../../src/surface/rest/openapi/published.ts'

@@ -12,8 +12,8 @@ import {
 import type { Statement } from '../../session.ts'
 import { sqliteError } from './errors.ts'
 import { openFile } from './open.ts'
+import { Owner } from './owner.ts'
 import { Place } from './place.ts'
-import { Turns } from './turns.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5
@@ -32,7 +32,7 @@ export class SqliteFile {
   readonly #path: string
   readonly #mayCreate: boolean
   readonly #timeout: number
-  readonly #turns = new Turns()
+  readonly #owner = new Owner()
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
   #place: Place | undefined
@@ -46,7 +46,7 @@ export class SqliteFile {
   }
 
   close(): void {
-    this.#turns.set(undefined)
+    this.#owner.set(undefined)
     try {
       this.checkPlace()
     } catch {
@@ -76,7 +76,7 @@ export class SqliteFile {
   }
 
   isOwnedBy(session: object): boolean {
-    return this.#turns.owns(session)
+    return this.#owner.owns(session)
   }
 
   /**
@@ -88,7 +88,7 @@ export class SqliteFile {
     const { deadline } = statement
     const end = performance.now() + this.#timeout
     for (;;) {
-      while (this.#turns.mustWait(session)) await this.#turns.end(deadline)
+      while (this.#owner.mustWait(session)) await this.#owner.end(deadline)
       if (deadline?.reason) throw deadline.reason
       try {
         return this.#run<Row>(statement)
@@ -100,7 +100,7 @@ export class SqliteFile {
         }
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
-        this.#turns.set(this.#database?.isTransaction ? session : undefined)
+        this.#owner.set(this.#database?.isTransaction ? session : undefined)
       }
       // SQLite's own wait, `busy_timeout`, would block the whole process.
       await setTimeout(LOCK_INTERVAL)
@@ -122,7 +122,7 @@ export class SqliteFile {
   #undo(): void {
     if (!this.#database?.isTransaction) return
     this.#database.exec('rollback')
-    this.#turns.set(undefined)
+    this.#owner.set(undefined)
   }
 
   #run<Row>({ sql, parameters, query }: Statement): QueryResult<Row> {

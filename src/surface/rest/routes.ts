@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { emptyHeaders, headersOf, jsonHeaders } from '../../http/headers.ts'
 import type { Operation } from '../../procedure/call.ts'
 import type { RestMeta } from '../../procedure/meta.ts'
-import { readerOf } from './values.ts'
+import { readerOf } from './readers.ts'
 
 /** A part of a path template: a text, or a parameter with this name. */
 export type Part = { text: string; name?: undefined } | { text?: undefined; name: string }

@@ -4,8 +4,8 @@ import { methodNotSupported, Problem, problem } from '../../errors/problem.ts'
 import type { CallsOfRequest } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import type { Match, Reply, Surface } from '../pipeline.ts'
+import { parseJson, writable } from './exact-json.ts'
 import { type Part, partsOf, type Route } from './routes.ts'
-import { parseJson, writable } from './values.ts'
 
 interface RestMatch extends Match {
   route: Route

@@ -72,7 +72,7 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       const asksForLines = acceptsLines(requestHeaders)
       if (!isBatch) {
         if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
-        const output = await run(
+        const output = await runCall(
           { calls, method, name: names[0], operation: operations[0] },
           inputs[0],
         )
@@ -103,7 +103,7 @@ interface SentCall {
 }
 
 /** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
-async function run({ calls, method, name, operation }: SentCall, encoded: unknown) {
+async function runCall({ calls, method, name, operation }: SentCall, encoded: unknown) {
   if (!operation) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
   const accepted = isMutation(operation) ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
@@ -115,7 +115,7 @@ async function run({ calls, method, name, operation }: SentCall, encoded: unknow
 async function outcomeOf(call: SentCall, encoded: unknown): Promise<Outcome> {
   const operation = call.operation?.name ?? UNKNOWN
   try {
-    return { operation, status: 200, output: await run(call, encoded) }
+    return { operation, status: 200, output: await runCall(call, encoded) }
   } catch (thrown) {
     const error = toProblem(thrown)
     return { operation, status: error.status, error }

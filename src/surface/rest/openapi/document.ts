@@ -6,8 +6,8 @@ import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS, TITLE, VERSION } from '../../.
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
 import type { RestMeta } from '../../../procedure/meta.ts'
+import { writable } from '../exact-json.ts'
 import type { Route } from '../routes.ts'
-import { writable } from '../values.ts'
 import * as fixed from './components.ts'
 import { serversOf, trpcUrlOf } from './published.ts'
 

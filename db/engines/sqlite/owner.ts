@@ -1,7 +1,7 @@
-/** Whose turn it is on the one connection: while a session has a transaction, the other sessions wait. */
+/** The owner of the one connection: while a session has a transaction, the other sessions wait. */
 import type { Deadline } from '../../deadline.ts'
 
-export class Turns {
+export class Owner {
   /** The session with an open transaction, and what resolves at its end. */
   #owner: { session: object; end: PromiseWithResolvers<void> } | undefined
 
