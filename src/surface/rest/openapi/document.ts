@@ -1,4 +1,18 @@
-/** The OpenAPI document: trpc-to-openapi generates it, and this file corrects it. */
+/**
+ * The OpenAPI document: trpc-to-openapi (3.3) generates it, and this file corrects it:
+ *
+ * | Part | Generated | Corrected, because |
+ * |---|---|---|
+ * | `servers` | one | production and staging are two |
+ * | `tags` | their names alone | readers see the texts of the tags |
+ * | `operationId` | a name of its own | it is the name of the procedure everywhere |
+ * | `description` | that of the procedure | headers for pages and keys are of REST alone |
+ * | `responses` | 200, and errors as `{ message, code, issues }` | a creation is 201, a removal 204, and an error is an `Error` |
+ * | `parameters` | with the description in the schema, or without one behind `optional()` | programs look for it in the parameter |
+ * | `requestBody` | with the schema inline | generators name a type after its reference |
+ * | `additionalProperties` | false for outputs | answers may gain fields |
+ * | `x-codeSamples`, `components.headers`, `Idempotency-Key` | nothing | they are of this service |
+ */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi'
 import type { Config } from '../../../config/config.ts'
