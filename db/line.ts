@@ -2,8 +2,8 @@
 import type { Deadline, Waiter } from './deadline.ts'
 import type { Plan, Use } from './plan.ts'
 
-/** Maximum number of entries that wait in a line. */
-const MAX_WAITING = 1_000
+/** A line is full when as many entries wait as here, for as many statements: what few statements serve is soon over. */
+const FULL = { entries: 1_000, statements: 100 }
 
 /** The current numbers of sessions in use, and of entries that wait for one. */
 export interface Usage {
@@ -76,6 +76,7 @@ export class Group {
 /** What waits for sessions: the inputs of a plan of one kind, or loans of one use. */
 export class Line {
   readonly work: Plan<never, unknown> | Loan
+  readonly #maxSize: number
   readonly #usage: Usage
   /** What waits, a group for each input, in order. A new list for each time of gathering: see `gather`. */
   #groups: Group[] = []
@@ -96,8 +97,10 @@ export class Line {
    */
   #hasBegunInTurn = false
 
-  constructor(work: Line['work'], usage: Usage) {
+  /** `maxSize` is the maximum number of inputs of a statement. */
+  constructor(work: Line['work'], maxSize: number, usage: Usage) {
     this.work = work
+    this.#maxSize = maxSize
     this.#usage = usage
   }
 
@@ -112,12 +115,13 @@ export class Line {
 
   /** Whether no other entry may wait. Those that gather are never too many: they are about to begin. */
   get isFull(): boolean {
-    return this.#isDue && this.#count >= MAX_WAITING
+    const isLong = this.#count >= FULL.entries && this.statements >= FULL.statements
+    return this.#isDue && isLong
   }
 
-  /** The number of inputs that wait. */
-  get size(): number {
-    return this.#groups.length
+  /** The number of statements, or loans, that would take along what waits. */
+  get statements(): number {
+    return Math.ceil(this.#groups.length / this.#maxSize)
   }
 
   /** Whether the latest statement had one entry at most. */
@@ -191,8 +195,8 @@ export class Line {
     this.#isDue = this.#count > 0
   }
 
-  /** Removes the groups of the next statement, `size` at most, and returns them. */
-  take(size: number): Group[] {
+  /** Removes the groups of the next statement, and returns them. */
+  take(size = this.#maxSize): Group[] {
     const next = this.#groups.length <= size ? this.#groups : this.#groups.splice(0, size)
     const count = next.reduce((sum, { entries }) => sum + entries.size, 0)
     this.#lastCount = count
@@ -201,6 +205,11 @@ export class Line {
     if (this.#count === 0) this.#clear()
     this.#known = undefined
     return next
+  }
+
+  /** Rejects all entries. */
+  rejectAll(error: unknown): void {
+    for (const group of this.take(this.#groups.length)) group.reject(error)
   }
 
   #clear(): void {

@@ -126,7 +126,7 @@ export class Queue implements Runner, Demand {
   /** Rejects what waits or comes, and resolves once no session is in use. Never throws. */
   async end(): Promise<void> {
     this.#ended = ENDED
-    for (const line of this.#waiting) rejectAll(line, ENDED)
+    for (const line of this.#waiting) line.rejectAll(ENDED)
     this.#sessions.end()
     if (this.#usage.used === 0 && this.#ofReadiness === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -137,7 +137,8 @@ export class Queue implements Runner, Demand {
   #lineOf(work: Line['work'], kind: string): Line {
     const known = this.#lines.get(work)?.get(kind)
     if (known) return known
-    const line = new Line(work, this.#usage)
+    const size = isLoan(work) ? 1 : work.maxSize[this.#isInProcess ? 'inProcess' : 'server']
+    const line = new Line(work, size, this.#usage)
     const lines = this.#lines.get(work) ?? new Map<string, Line>()
     this.#lines.set(work, lines.set(kind, line))
     return line
@@ -216,25 +217,17 @@ export class Queue implements Runner, Demand {
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
     for (const line of this.#waiting) {
-      if (this.#mayBegin(line)) {
-        wanted[line.work.use] += Math.ceil(line.size / this.#maxSizeOf(line.work))
-      }
+      if (this.#mayBegin(line)) wanted[line.work.use] += line.statements
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
     const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
     return used + Math.min(wanted.readiness, 1)
   }
 
-  /** Maximum number of inputs that begin together, on this session. */
-  #maxSizeOf(work: Line['work'], session?: Session): number {
-    if (isLoan(work)) return 1
-    if (work.needsConsecutiveIds && session?.hasConsecutiveIds === false) return 1
-    return this.#isInProcess ? work.maxSize.inProcess : work.maxSize.server
-  }
-
   #begin(line: Line, session: Session): void {
     const { work } = line
-    const groups = line.take(this.#maxSizeOf(work, session))
+    const isOne = 'needsConsecutiveIds' in work && !session.hasConsecutiveIds
+    const groups = line.take(isOne ? 1 : undefined)
     // The rest waits behind the lines that came meanwhile.
     this.#forget(line)
     if (!line.isEmpty) this.#waiting.push(line)
@@ -296,15 +289,11 @@ export class Queue implements Runner, Demand {
 
   /** Rejects what waits for a session: none can be had now. */
   fail(error: unknown): void {
-    for (const line of this.#waiting) if (this.#mayBegin(line)) rejectAll(line, error)
+    for (const line of this.#waiting) if (this.#mayBegin(line)) line.rejectAll(error)
   }
 }
 
 const isLoan = (work: Line['work']): work is Loan => 'isLoan' in work
-
-function rejectAll(line: Line, error: unknown): void {
-  for (const group of line.take(line.size)) group.reject(error)
-}
 
 const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)
 const OVERLOADED = new OverloadedError('Too many calls wait for the database')

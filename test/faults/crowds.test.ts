@@ -39,7 +39,7 @@ test('at most a thousand calls wait for ten connections', async () => {
   await service.stop()
 })
 
-test('at most a thousand calls wait for single pets, a hundred in one query', async () => {
+test('more than a thousand calls wait for single pets, a hundred in one query', async () => {
   const service = await startInstance({ DATABASE_TIMEOUT: '25s' }, await newDatabase(mysql.url))
   let serial = 0
   const get = async () => {
@@ -66,11 +66,8 @@ test('at most a thousand calls wait for single pets, a hundred in one query', as
     send(100)
     await until('they have arrived', async () => (await lookUps()) >= before + calls.length)
   }
-  send(1_000 - (await service.waiting()))
-  await until('a thousand calls wait', async () => (await service.waiting()) === 1_000)
-  const start = performance.now()
-  expect(await Promise.all([get(), get(), get()])).toEqual([503, 503, 503])
-  expect(performance.now() - start, 'at once').toBeLessThan(5_000)
+  send(1_500 - (await service.waiting()))
+  await until('they wait', async () => (await service.waiting()) === 1_500)
   await locker('unlock tables')
   const statuses = await Promise.all(calls)
   expect(statuses).toEqual(statuses.map(() => 404))

@@ -198,22 +198,30 @@ test('a statement ends with the last of its calls', async () => {
   expect(running).toEqual([])
 })
 
-test('a thousand calls may wait in a line, and no more; those of one turn are not counted', async () => {
-  const { queue, call, usage } = queueOf({ size: 1 })
+test('a thousand calls may wait in a line, or those of a hundred statements; those of one turn are not counted', async () => {
+  const { queue, usage } = queueOf({ size: 1 })
   const free = await occupy(queue, 1)
+  const large = planOf('large', twice, { maxSize: 50 })
   const left = forever()
-  const all = Array.from({ length: 1_001 }, (_, input) => queue.run(early, input, left))
-  const outcomes = Promise.allSettled(all)
+  const outcomes: Promise<unknown>[] = []
+  const wait = (plan: typeof large, count: number) => {
+    const calls = Array.from({ length: count }, (_, input) => queue.run(plan, input, left))
+    outcomes.push(Promise.allSettled(calls))
+    return calls.at(-1)
+  }
+  wait(pages, 1_001) // two in a statement
+  wait(large, 1_001)
   await turns(2)
-  const [refused] = call(early, 1)
+  const refused = wait(pages, 1)
   await expect(refused).rejects.toThrow(OverloadedError)
   await expect(refused).rejects.toMatchObject({
     cause: { message: 'Too many calls wait for the database' },
   })
-  call(lookUps, 1) // another line has room
-  expect(usage.waiting).toBe(1_002)
+  wait(large, 3_950) // the last one is of the hundredth statement
+  await expect(wait(large, 1)).rejects.toThrow(OverloadedError)
+  expect(usage.waiting).toBe(1_001 + 4_951)
   left.giveUp(new Error('The client has left'))
-  await outcomes
+  await Promise.all(outcomes)
   const waiting = Array.from({ length: 1_000 }, () => queue.borrow('read', forever()))
   await expect(queue.borrow('read', forever())).rejects.toThrow(OverloadedError)
   free()

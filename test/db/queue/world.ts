@@ -396,7 +396,8 @@ export class World {
     if (isGivenUp) check(error === call.deadline.reason, 'the reason of the deadline')
     else if (error instanceof OverloadedError) {
       const ahead = Math.max(call.ahead, this.#lineOf(call).count)
-      check(ahead >= MAX_WAITING, 'a thousand calls may wait in a line')
+      const isLong = this.#lineOf(call).maxSize * 99 < ahead
+      check(ahead >= MAX_WAITING && isLong, 'a thousand calls may wait in a line')
     } else if (error instanceof BrokenDatabaseError) {
       check(this.#stop !== 'no', 'only the end closes the database')
     } else this.#checkFailure(call, error, state)
