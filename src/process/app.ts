@@ -4,24 +4,19 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import express, {
   type ErrorRequestHandler,
   type Request,
+  type RequestHandler,
   type Response,
   type Router,
 } from 'express'
 import type { Config } from '../config/config.ts'
 import { Problem, problem, toProblem } from '../errors/problem.ts'
-import {
-  crossOrigin,
-  forAnyPage,
-  jsonHeaders,
-  pageHeaders,
-  publicHeaders,
-} from '../http/headers.ts'
+import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
 import { recordOf, type Telemetry } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { HttpServer } from '../http/server.ts'
 import { operationsOf } from '../procedure/operations.ts'
-import { docsRouter } from '../surface/docs.ts'
+import { docsRouter, documentSender } from '../surface/docs.ts'
 import { type Service, serve } from '../surface/pipeline.ts'
 import { documentOf } from '../surface/rest/openapi/published.ts'
 import { routesOf } from '../surface/rest/routes.ts'
@@ -46,7 +41,8 @@ export function createApp(
   const operations = operationsOf(router)
   const routes = routesOf(operations, config.baseUrl)
   const document = documentOf(published, config)
-  // Made at the first request: most processes never serve it.
+  // Made at the first request: most processes never serve them.
+  let sendDocument: RequestHandler | undefined
   let page: Router | undefined
 
   const app = express()
@@ -63,9 +59,10 @@ export function createApp(
     checkHost(req)
     next()
   })
-  app.get('/v1/openapi.json', (_req, res) =>
-    answer(res, 200, [...publicHeaders, ...forAnyPage], document),
-  )
+  app.get('/v1/openapi.json', (req, res, next) => {
+    sendDocument ??= documentSender(document)
+    sendDocument(req, res, next)
+  })
   app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
   app.all(['/v1/openapi.json', '/', '/docs'], getOnly)
   app.use('/docs/', (req, res, next) => {

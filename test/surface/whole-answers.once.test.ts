@@ -52,7 +52,8 @@ const page = {
   'content-security-policy':
     "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
 }
-const file = { ...page, 'cache-control': 'no-cache', vary: 'Origin, Accept-Encoding' }
+const fresh = { 'cache-control': 'no-cache', vary: 'Origin, Accept-Encoding' }
+const file = { ...page, ...fresh }
 const deprecated = {
   deprecation: '@1795132800',
   link: '<https://petstore.example/v1/pets>; rel="successor-version"',
@@ -256,7 +257,8 @@ const rows: Row[] = [
   ['rest getPet', 'GET /v1/pets/1', { by: 'invalidKey' }, invalid, deprecated],
   ['rest getPet', 'GET /v1/pets/%ff', {}, bad('petId must be percent-encoded UTF-8'), deprecated],
   ['other', 'DELETE /v1/pets', {}, wrongMethod('DELETE', 'GET, HEAD or POST')],
-  ['other', 'GET /v1/openapi.json', {}, ok(), {}, { all: { ...open, ...anyPage } }],
+  ['other', 'GET /v1/openapi.json', {}, ok(), {}, { all: { ...open, ...anyPage, ...fresh } }],
+  ['other', 'HEAD /v1/openapi.json', {}, ok(''), close, { all: { ...open, ...anyPage, ...fresh } }],
 
   ['trpc listPets', 'GET /trpc/listPets?input=[{"limit":1},1]', {}, plainInput],
   ['trpc listPets', `GET /trpc/listPets?${input('[{"status":1},"sold"]')}`, {}, ok(data([rex]))],
