@@ -211,3 +211,21 @@ npmTrial('Prism as a validating proxy', ['@stoplight/prism-cli', ...TYPED], asyn
   expect(await greedy.text()).toContain('stoplight.io/prism')
   return 'finds no violation in the requests and answers of every operation'
 })
+
+npmTrial('Specmatic', ['specmatic'], async (project) => {
+  project.write('openapi.json', served)
+  const fresh = await startService()
+  onTestFinished(fresh.stop)
+  const jar = 'node_modules/specmatic/specmatic.jar'
+  const url = `--testBaseURL=${fresh.origin}/v1`
+  const words = [`apiKey=${fresh.key}`, 'java', '-jar', jar, 'test', 'openapi.json', url]
+  const { output } = await run('env', words, project.folder)
+  const [, runs, failures] = /^Tests run: (\d+), .+ Failures: (\d+),/m.exec(output) ?? []
+  expect(Number(runs), output).toBeGreaterThan(0)
+  // It takes `\x00` for letters, makes one key for several animals, and asks for an animal that is none.
+  const told = [...output.matchAll(/"message": "(.+)"/g)].map(([, message]) => message)
+  const judged = /^name must |^This Idempotency-Key was used for another|^There is no animal/
+  expect(told.filter((message) => !judged.test(`${message}`))).toEqual([])
+  expect(told).toHaveLength(Number(failures))
+  return 'ends; fails with names that have NUL, one key for several animals, and an animal that is none'
+})

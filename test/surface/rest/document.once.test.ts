@@ -268,6 +268,8 @@ test('every component is referenced, and no example is an Idempotency-Key', () =
   const [key] = operationAt('post', '/pets').parameters ?? []
   expect(key).toMatchObject({ name: 'Idempotency-Key', in: 'header' })
   expect(JSON.stringify(key)).not.toContain('example')
+  // A program that knows no patterns fills in as many characters as are allowed.
+  expect(key).toHaveProperty('schema.maxLength', 255)
 })
 
 test('tools of any language can read the document: integers, patterns, answers with new fields', () => {
@@ -279,6 +281,8 @@ test('tools of any language can read the document: integers, patterns, answers w
       // \\s, \\w and \\d mean other characters elsewhere, and a quote ends a string of Python.
       expect(pattern).not.toMatch(/\\[a-wyzA-Z]|["'\n]/)
       expect(pattern.match(/\\x(?![0-9a-f]{2})/)).toBeNull()
+      // A tool that makes strings of a pattern may not end with a repeated group.
+      expect(pattern).not.toMatch(/\)[*+?{]/)
     }
     for (const value of Object.values(rest)) {
       if (typeof value === 'number') expect(Number.isSafeInteger(value)).toBe(true)
