@@ -1,11 +1,13 @@
 /** The scripts of package.json. */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { SERVICE_FLAGS, SERVICE_PROGRAM, SERVICE_VARIABLES } from '../../bench/service.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { newFolder } from '../support/database.ts'
+import { readRoot } from '../support/image.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 
@@ -57,6 +59,38 @@ test('no option that npm takes for itself makes a key stronger; FILE is where np
   expect(run('backup', '--', 'monday.db').stdout).toBe(
     `Backed up to ${folder}/monday.db: ${folder}/pets.db\n`,
   )
+})
+
+test('npm run dev starts the service anew at each change of what the image has of it', async () => {
+  const folder = newFolder()
+  const copied = [...readRoot('Dockerfile').matchAll(/^COPY (\S+) \1$/gm)].map(
+    ([, name]) => `${name}`,
+  )
+  const folders = copied.filter((name) => name !== 'bin')
+  expect(folders).toEqual(['docs-page', 'db', 'src', 'client/src'])
+  const texts = folders.map((name) => path.join(folder, name, 'below', 'text'))
+  texts.push(path.join(folder, 'openapi.json'))
+  for (const file of texts) {
+    mkdirSync(path.dirname(file), { recursive: true })
+    writeFileSync(file, '')
+  }
+  writeFileSync(path.join(folder, 'src/main.ts'), "console.log('started' as string)")
+  for (const name of ['bin', 'node_modules'])
+    symlinkSync(path.join(root, name), path.join(folder, name))
+  const service = spawn('sh', ['-c', manifest.scripts.dev], { cwd: folder })
+  onTestFinished(async () => {
+    service.kill()
+    await once(service, 'close')
+  })
+  let output = ''
+  service.stdout.on('data', (chunk) => (output += chunk))
+  const ended = (count: number) => () =>
+    expect(output.match(/started\nCompleted/g), output).toHaveLength(count)
+  await vi.waitFor(ended(1), 30_000)
+  for (const [index, file] of texts.entries()) {
+    writeFileSync(file, 'changed')
+    await vi.waitFor(ended(index + 2), 30_000)
+  }
 })
 
 /** A folder with `bin/`, a machine's own `node` in `own/`, and one in node_modules, which npm has on PATH. */
