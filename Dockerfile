@@ -23,7 +23,6 @@ COPY bin bin
 COPY docs-page docs-page
 COPY db db
 COPY src src
-COPY client/src client/src
 # The cache of compiled code, for the other commands, too.
 ENV NODE_COMPILE_CACHE=/app/node_modules/.cache/node
 # The folder data contains the embedded database, which is the default of DATABASE_URL.

@@ -67,7 +67,7 @@ test('npm run dev starts the service anew at each change of what the image has o
     ([, name]) => `${name}`,
   )
   const folders = copied.filter((name) => name !== 'bin')
-  expect(folders).toEqual(['docs-page', 'db', 'src', 'client/src'])
+  expect(folders).toEqual(['docs-page', 'db', 'src'])
   const texts = folders.map((name) => path.join(folder, name, 'below', 'text'))
   texts.push(path.join(folder, 'openapi.json'))
   for (const file of texts) {
