@@ -17,6 +17,9 @@ const http = process.getBuiltinModule('node:http')
 /** Milliseconds in which a stop still reads requests from idle connections: one may be on its way. */
 const ON_THE_WAY = 100
 
+/** Milliseconds for which requests are served without a pause: then connections are accepted, and answers are read. */
+const PORTION = 10
+
 type OnRequest = (req: IncomingMessage, res: ServerResponse) => void
 
 export class HttpServer {
@@ -26,6 +29,8 @@ export class HttpServer {
   readonly #telemetry: Telemetry
   readonly #memory = new ClientMemory()
   readonly #connections = new Set<Connection>()
+  /** Answers to requests that have arrived, and are not served yet. */
+  readonly #arrived: ServerResponse[] = []
   #isStopping = false
 
   /**
@@ -80,15 +85,30 @@ export class HttpServer {
     connection.begin(res, this.#isStopping || req.headers.upgrade !== undefined)
     this.#telemetry.begin(req, res)
     res.on('close', () => this.#end(res))
+    if (req.httpVersionMajor !== 1) {
+      this.#refuse(connection, NOT_HTTP)
+      return
+    }
     // One turn later, for two reasons: Node has then read the rest of the packet (a body, or a mistake in
     // it), and requests that arrive together are served together, so that their calls can share statements.
-    if (req.httpVersionMajor === 1) setImmediate(this.#dispatch, req, res)
-    else this.#refuse(connection, NOT_HTTP)
+    if (this.#arrived.push(res) === 1) setImmediate(this.#servePortion)
   }
 
-  // What followed in the packet may have been refused meanwhile.
-  readonly #dispatch: OnRequest = (req, res) => {
-    if (!res.headersSent && !res.destroyed) this.#onRequest(req, res)
+  /** Serves the requests that have arrived, in portions. */
+  readonly #servePortion = (): void => this.#serveNext(performance.now() + PORTION)
+
+  /** Serves the next request, and after its first steps the others, until `end`. */
+  #serveNext(end: number): void {
+    const res = this.#arrived.shift()
+    if (!res) return
+    if (this.#arrived.length > 0) {
+      queueMicrotask(() => {
+        if (performance.now() < end) this.#serveNext(end)
+        else setImmediate(this.#servePortion)
+      })
+    }
+    // What followed in the packet may have been refused meanwhile.
+    if (!res.headersSent && !res.destroyed) this.#onRequest(res.req, res)
   }
 
   /** The answer was sent, or the connection is closed. */
