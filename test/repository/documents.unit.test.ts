@@ -1,5 +1,5 @@
 /** The Markdown documents: links, scripts, paths and commands are valid. */
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -45,6 +45,14 @@ test.each(documents)('%s: each named script exists', (file) => {
   for (const [, name] of named) expect(known).toContain(name)
 })
 
+test.each(documents)(
+  '%s: no command has a comment, which zsh takes for words at its prompt',
+  (file) => {
+    const blocks = blocksOf(path.join(root, file)).filter(({ language }) => language === 'sh')
+    expect(blocks.flatMap(({ code }) => code.match(/^.*(?<!\S)#.*$/gm) ?? [])).toEqual([])
+  },
+)
+
 /** The files that CONTRIBUTING tells a developer to add. */
 const ADDED = /visits(?:\/|\.)/
 
@@ -68,16 +76,25 @@ test('CONTRIBUTING: each folder and file of the tree exists', () => {
   expect(count).toBeGreaterThan(20)
 })
 
+/** The second is the shell of macOS at its prompt, without the settings of this machine. */
+const shells = [
+  ['sh', '-e'],
+  ['zsh', '-f', '-i'],
+].filter(([program = '']) => spawnSync(program, ['-c', ':']).status === 0)
+
 describe('the commands', () => {
   const folder = newFolder(afterAll)
   let key: string
 
-  /** Runs lines in the root of the repository, on a database of these tests. */
-  const run = async (lines: string) => {
+  /** Runs lines in the root of the repository, on a database of these tests, by default by `sh`. */
+  const run = async (lines: string, shell = ['sh', '-e']) => {
     const { PATH, HOME } = process.env
     const DATABASE_URL = `sqlite:${folder}/petstore.db?create`
     const options = { cwd: root, env: { PATH, HOME, DATABASE_URL } }
-    return await promisify(execFile)('sh', ['-ec', lines], options)
+    const [program = '', ...words] = shell
+    const running = promisify(execFile)(program, words, options)
+    running.child.stdin?.end(lines)
+    return await running
   }
 
   /** Returns the only block of a document that contains a text. */
@@ -92,17 +109,17 @@ describe('the commands', () => {
     key = stdout.trim()
   })
 
-  test('README: the first requests succeed', async () => {
+  test.each(shells)('README: the first requests succeed in %s', async (...shell) => {
     const server = await runServer({ DATABASE_URL: `sqlite:${folder}/petstore.db` })
     try {
       const lines = block('README.md', 'API_KEY=')
         .replaceAll('http://localhost:3000', server.origin)
         .replace('petstore_…', key)
-      const { stdout } = await run(lines)
+      const { stdout } = await run(lines, shell)
       const [created, listed, end] = stdout.split('\n')
-      const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
-      expect(JSON.parse(`${created}`)).toEqual(rex)
-      expect(JSON.parse(`${listed}`)).toEqual([rex])
+      const rex = JSON.parse(`${created}`)
+      expect(rex).toMatchObject({ name: 'Rex', categoryId: 1, status: 'available' })
+      expect(JSON.parse(`${listed}`)).toContainEqual(rex)
       expect(end).toBe('') // -w '\n' ends the last line
     } finally {
       await server.end('SIGTERM')
