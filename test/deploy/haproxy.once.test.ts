@@ -83,7 +83,9 @@ describe.runIf(isInstalled)('HAProxy', () => {
       host: '127.0.0.1',
       localAddress: '127.0.0.2',
     })
-    const headers = ['X-Request-Id: by-proxy', 'Connection: close']
+    // What a client makes up is not believed, whether it is sent once or twice.
+    const madeUp = ['X-Forwarded-For: 192.0.2.1', 'X-Forwarded-For: 192.0.2.2, 192.0.2.3']
+    const headers = [...madeUp, 'X-Request-Id: by-proxy', 'Connection: close']
     socket.write(requestText('GET /v1/pets', { headers }))
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 401 /)
     expect(JSON.parse(await program.logged(/"by-proxy"/))).toMatchObject({ address: '127.0.0.2' })
