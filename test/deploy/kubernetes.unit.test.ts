@@ -13,10 +13,14 @@ import { expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { readConfig } from '../../src/config/config.ts'
 import { newFolder } from '../support/database.ts'
+import { blocksOf } from '../support/documents.ts'
 import { readRoot } from '../support/image.ts'
 
 const root = path.join(import.meta.dirname, '../..')
-const files = ['kubernetes.yaml', 'kubernetes-backup.yaml']
+const files = [
+  ...['kubernetes.yaml', 'kubernetes-secret.yaml', 'kubernetes-key.yaml'],
+  ...['kubernetes-backup.yaml', 'kubernetes-network.yaml'],
+]
 const objectsOf = (text: string) => parseAllDocuments(text).map((document) => document.toJS())
 
 /** Compiles the objects of a manifest as literals of their types, and returns what the compiler says. */
@@ -25,7 +29,7 @@ function typeErrors(text: string): string {
   symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
   const lines = objectsOf(text).map((object, index) => {
     const version = object.apiVersion.includes('/')
-      ? object.apiVersion
+      ? object.apiVersion.replace('.k8s.io', '')
       : `core/${object.apiVersion}`
     const type = `import('kubernetes-types/${version}').${object.kind}`
     return `export const object${index}: ${type} = ${JSON.stringify(object)}`
@@ -43,24 +47,55 @@ function typeErrors(text: string): string {
 test.each(files)('%s has only fields that Kubernetes knows', (file) => {
   const text = readRoot(`deploy/${file}`)
   expect(typeErrors(text)).toBe('')
-  expect(typeErrors(text.replace('readOnlyRootFilesystem', 'readOnlyRootFileSystem'))).toContain(
-    'readOnlyRootFileSystem',
-  )
+  expect(typeErrors(text.replace('metadata:', 'metaData:'))).toContain('metaData')
 })
 
-const [secret, deployment, service, budget, job] = objectsOf(readRoot('deploy/kubernetes.yaml'))
+const [deployment, service, budget, ...others] = objectsOf(readRoot('deploy/kubernetes.yaml'))
+const [secret] = objectsOf(readRoot('deploy/kubernetes-secret.yaml'))
+const [job] = objectsOf(readRoot('deploy/kubernetes-key.yaml'))
+const [policy] = objectsOf(readRoot('deploy/kubernetes-network.yaml'))
+const [monitor] = objectsOf(readRoot('deploy/kubernetes-monitor.yaml'))
 const [, cronJob] = objectsOf(readRoot('deploy/kubernetes-backup.yaml'))
 const backup = cronJob.spec.jobTemplate.spec.template.spec
 const { template } = deployment.spec
 const [container] = template.spec.containers
 
-test('the Service and the PodDisruptionBudget select the Pods of the Deployment', () => {
+test('what is applied at each release replaces no Secret, and changes no Job, which nobody may', () => {
+  expect(others).toEqual([])
+  expect([secret.kind, job.kind]).toEqual(['Secret', 'Job'])
+  expect(job.metadata).toEqual({ generateName: expect.any(String) })
+})
+
+test('the Pods of the Deployment are selected by all that is for them', () => {
   const { labels } = template.metadata
   expect(deployment.spec.selector.matchLabels).toEqual(labels)
   expect(service.spec.selector).toEqual(labels)
   expect(budget.spec.selector.matchLabels).toEqual(labels)
+  expect(template.spec.topologySpreadConstraints).toMatchObject([
+    { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: labels } },
+  ])
+  expect(policy.spec.podSelector.matchLabels).toEqual(labels)
+  expect(monitor.spec.selector.matchLabels).toEqual(labels)
   const ports = container.ports.map(({ name }: { name: string }) => name)
   expect(ports).toContain(service.spec.ports[0].targetPort)
+  const allowed = policy.spec.ingress.map((rule: { ports: unknown[] }) => rule.ports)
+  expect(allowed).toEqual(ports.map((port: string) => [{ port }]))
+  expect(ports).toContain(monitor.spec.podMetricsEndpoints[0].port)
+})
+
+test('each container has resources', () => {
+  for (const { initContainers = [], containers } of [
+    template.spec,
+    job.spec.template.spec,
+    backup,
+  ]) {
+    for (const { resources } of [...initContainers, ...containers]) {
+      expect(resources).toEqual({
+        requests: { cpu: expect.any(String), memory: expect.any(String) },
+        limits: { memory: expect.any(String) },
+      })
+    }
+  }
 })
 
 test('each Pod obeys the restricted standard, and reads the Secret from files', () => {
@@ -106,6 +141,23 @@ test('the variables are those of the service, and a Pod stops in time', () => {
   expect(container.ports[1].containerPort).toBe(config.metricsPort)
   // /readyz answers within a second while the database hangs.
   expect(container.readinessProbe).toMatchObject({ timeoutSeconds: 2 })
+})
+
+test('the lines of operating.md make the alerts a PrometheusRule', () => {
+  const bin = newFolder()
+  writeFileSync(path.join(bin, 'kubectl'), '#!/bin/sh\nexec cat\n', { mode: 0o755 })
+  const blocks = blocksOf(path.join(root, 'docs/operating.md'), '## Kubernetes', '\n## ')
+  const lines = blocks.find(({ code }) => code.includes('PrometheusRule'))?.code ?? ''
+  const env = { PATH: `${bin}:${process.env.PATH}` }
+  const { stdout } = spawnSync('sh', ['-ec', lines], { cwd: root, env, encoding: 'utf8' })
+  expect(objectsOf(stdout)).toEqual([
+    {
+      apiVersion: monitor.apiVersion,
+      kind: 'PrometheusRule',
+      metadata: monitor.metadata,
+      spec: objectsOf(readRoot('deploy/alerts.yml'))[0],
+    },
+  ])
 })
 
 const WHOLE = 'printf "%s\\n" "CREATE TABLE pets (" "CREATE TABLE api_keys (" "-- Dump completed"'
