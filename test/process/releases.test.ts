@@ -1,5 +1,5 @@
 /**
- * The previous release, from the history of this repository, beside this one: docs/versions.md names its commit,
+ * The previous release, from the history of this repository, beside this one: docs/upgrades.md names its commit,
  * and promises what these tests do.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -22,9 +22,9 @@ const git = (...args: string[]) =>
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 
-const commitOf = (release: string) =>
-  String(readRoot('docs/versions.md').split(`commit of ${release} is \``)[1]).slice(0, 8)
-const [previous, first] = [commitOf('the previous release'), commitOf('1.0.0')]
+const rows = readRoot('docs/upgrades.md').matchAll(/^\| [\d.]+ \| `(\w+)` \|/gm)
+const commits = [...rows].map(([, commit]) => commit)
+const [previous = '', first = ''] = [commits.at(0), commits.at(-1)]
 
 /** Whether the history has a commit. It is missing in a shallow clone, and in a copy without .git. */
 function isKnown(commit: string): boolean {

@@ -32,6 +32,13 @@ test('each release of the changelog has a version, a later date than the one bef
   expect(sections.filter(({ text }) => text === '')).toEqual([])
 })
 
+test('docs/upgrades.md has the commit of each release; the newest is added after it', () => {
+  const rows = readRoot('docs/upgrades.md').matchAll(/^\| ([\d.]+) \| `[\da-f]{8}` \|/gm)
+  const listed = [...rows].map(([, version]) => `[${version}]`)
+  const released = releases.map(({ heading }) => heading.split(' - ')[0])
+  expect([released, released.slice(1)]).toContainEqual(listed)
+})
+
 test.each(['README.md', 'client/README.md', 'examples/storefront/README.md'])(
   '%s names the file of the client package',
   (file) => {
