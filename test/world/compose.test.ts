@@ -1,12 +1,16 @@
 /** compose.yaml, run by Docker: the first start, others after it, and the mistakes that people make. */
-import { execFileSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { execFile, execFileSync } from 'node:child_process'
+import { randomBytes, X509Certificate } from 'node:crypto'
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
-import { request as send } from 'node:https'
+import { type RequestOptions, request as send } from 'node:https'
 import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, vi } from 'vitest'
 import { newFolder } from '../support/database.ts'
+import { blocksOf } from '../support/documents.ts'
 import { compose, readRoot } from '../support/image.ts'
 import { freePort } from '../support/mysql.ts'
 import { composeIn, docker, withoutDocker } from './docker.ts'
@@ -108,54 +112,74 @@ trial(
       .replace('- 80:80', `- 127.0.0.1:${port}:80`)
       .replace('- 443:443', `- 127.0.0.1:${tls}:443`)
     write('compose.tls.yaml', withTls)
-    const certificate =
-      '-newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost'
-    const words = [
-      'req',
-      '-x509',
-      ...certificate.split(' '),
-      '-keyout',
-      'key.pem',
-      '-out',
-      'chain.pem',
-    ]
-    execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' })
     const read = (file: string) => readFileSync(path.join(folder, file), 'utf8')
-    write('certificate.pem', read('chain.pem') + read('key.pem'))
-    write('.env', 'PETSTORE_HOST=localhost\n')
+    const certify = () => {
+      const certificate =
+        '-newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost'
+      const files = ['-keyout', 'privkey.pem', '-out', 'fullchain.pem']
+      const words = ['req', '-x509', ...certificate.split(' '), ...files]
+      execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' })
+      return new X509Certificate(read('fullchain.pem')).fingerprint256
+    }
     const project = `petstore-${randomBytes(4).toString('hex')}`
     const run = composeIn(folder, project, 'compose.yaml', 'compose.tls.yaml')
     onTestFinished(async () => void (await run('down', '--volumes')))
-    const { code, stderr } = await run('up', '--detach', '--build')
-    expect(code, stderr).toBe(0)
+    /** Runs the block of docs/operating.md with these words, as one who needs no sudo for it. */
+    const runBlock = async (words: string) => {
+      const blocks = blocksOf(path.join(root, 'docs/operating.md'))
+      const lines = blocks.find(({ code }) => code.includes(words))?.code ?? ''
+      const own = lines
+        .replace('petstore.example', 'localhost')
+        .replace('up --detach', 'up --detach --build')
+        .replaceAll('sudo ', process.getuid?.() === 0 ? '' : 'sudo ')
+      const env = { ...process.env, COMPOSE_PROJECT_NAME: project }
+      await promisify(execFile)('sh', ['-ec', own], { cwd: folder, env })
+    }
+    certify()
+    await runBlock('umask 077')
     const [key = ''] = (await run('logs', 'first-key')).stdout.match(/petstore_[\w-]{43}/) ?? []
 
+    const call = (options: RequestOptions, body?: string) =>
+      new Promise<IncomingMessage>((resolve, reject) => {
+        const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+        const given = { headers, agent: false as const, ...options }
+        const sent = send(`https://localhost:${tls}/v1/pets`, given, (answer) =>
+          resolve(answer.resume()),
+        )
+        sent.on('error', reject).end(body)
+      })
     const body = JSON.stringify({ name: 'Rex', categoryId: 1 })
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const answer = await vi.waitFor(
-      () =>
-        new Promise<IncomingMessage>((resolve, reject) => {
-          const options = { method: 'POST', headers, ca: read('chain.pem'), agent: false as const }
-          const sent = send(`https://localhost:${tls}/v1/pets`, options, resolve).on(
-            'error',
-            reject,
-          )
-          sent.end(body)
-        }),
-      { timeout: 60_000, interval: 500 },
+      () => call({ method: 'POST', ca: read('fullchain.pem') }, body),
+      {
+        timeout: 60_000,
+        interval: 500,
+      },
     )
-    answer.resume()
     expect([answer.statusCode, answer.headers.location]).toEqual([
       201,
       'https://localhost/v1/pets/1',
     ])
     expect(answer.headers['strict-transport-security']).toMatch(/^max-age=/)
+
+    const renewed = certify()
+    const shown: string[] = []
+    const calls = Array.from({ length: 60 }, async (_, index) => {
+      await wait(index * 100)
+      const { statusCode, socket } = await call({ rejectUnauthorized: false })
+      shown.push((socket as TLSSocket).getPeerCertificate().fingerprint256)
+      expect(statusCode).toBe(200)
+    })
+    await Promise.all([...calls, runBlock('USR2')])
+    expect(shown[0]).not.toBe(renewed)
+    expect(shown.at(-1)).toBe(renewed)
     const redirected = await fetch(`http://127.0.0.1:${port}/v1/pets`, { redirect: 'manual' })
     expect(redirected.status).toBe(308)
     const version = await run('exec', 'haproxy', 'haproxy', '-v')
     return {
       version: /\d+\.\d+\.\d+/.exec(version.stdout)?.[0] ?? '',
-      result: 'serves a host name with its certificate, and redirects to it',
+      result:
+        'serves a host name with its certificate, redirects to it, and loses none of 60 calls as it is replaced',
     }
   },
   withoutDocker,
