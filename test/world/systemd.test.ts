@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
 import { expect, onTestFinished } from 'vitest'
+import { blocksOf } from '../support/documents.ts'
 import { docker, execute, withoutDocker } from './docker.ts'
 import { trial } from './trial.ts'
 
@@ -56,6 +57,9 @@ END
     expect(await run('journalctl -t petstore')).toContain('Petstore is running')
 
     await run('systemctl start petstore-backup.timer petstore-backup')
+    // An upgrade, to the same release, by the lines of the page: the data move along.
+    await run(`touch /opt/petstore/.env; ${BESIDE}; ${upgrade('systemctl stop')}`)
+    await run('systemctl is-active petstore && curl --fail localhost:3000/readyz')
     expect(await run('ls /opt/petstore/data/backups')).toMatch(/^petstore-.+\.db\n$/)
 
     await run('systemctl stop petstore; echo PORT=abc > /opt/petstore/.env')
@@ -105,15 +109,24 @@ END
 END
       /opt/petstore/bin/node /tmp/calls.mjs > /tmp/counts &
       for restart in $(seq 10); do systemctl restart petstore@9464; systemctl restart petstore@9465; done
+      ${BESIDE}; ${upgrade('petstore@9464')}
       touch /tmp/restarted; wait; cat /tmp/counts`)
     expect(JSON.parse(calls)).toEqual({ 200: expect.any(Number) })
     return {
       version: /systemd (\d+)/.exec(await run('systemctl --version'))?.[1] ?? '',
-      result: `ten rolling restarts refuse none of ${JSON.parse(calls)[200]} calls; few rights; a wrong variable ends the attempts`,
+      result: `ten rolling restarts and an upgrade refuse none of ${JSON.parse(calls)[200]} calls; few rights; a wrong variable ends the attempts`,
     }
   },
   withoutDocker ?? (image ? undefined : 'PETSTORE_SYSTEMD_IMAGE names no image'),
 )
+
+/** Installs the same release beside the one that runs, without what belongs to the installation. */
+const BESIDE = `rm -rf /opt/petstore-old; cp -a /opt/petstore /opt/petstore-new
+  rm -rf /opt/petstore-new/data /opt/petstore-new/.env`
+
+/** Returns the lines of docs/upgrades.md with these words. */
+const upgrade = (words: string) =>
+  blocksOf(path.join(root, 'docs/upgrades.md')).find(({ code }) => code.includes(words))?.code
 
 /** Copies this repository to /opt/petstore of a container, without what it has installed. */
 async function copyTo(name: string): Promise<void> {
