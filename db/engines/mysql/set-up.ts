@@ -187,60 +187,42 @@ async function showsTriggers(
     if (error.fatal) throw error
     return [] // a proxy has refused it
   })
-  const isShown = hasTriggerRight(
-    rows.map((row) => String(Object.values(row)[0])),
-    database,
-  )
+  const lines = rows.map((row) => String(Object.values(row)[0]))
+  const [partialRevokes] = await query("show variables like 'partial_revokes'")
+  const exact = exactly(database, partialRevokes?.Value !== 'ON')
+  const isShown = hasTriggerRight(lines, database, exact)
   if (!isShown) {
     warn(
-      `The database server may hide triggers from the user, so each creation is a statement of its own, at half the speed: grant trigger on \`${database}\`.* to the user`,
+      `The database server may hide triggers from the user, so each creation is a statement of its own, at half the speed: grant trigger on ${exact} to the user`,
     )
   }
   return isShown
 }
 
-/** `GRANT rights ON place TO …`; the place is `*.*`, `database`.* or `database`.`table`. */
-const GRANT = /^(GRANT|REVOKE) (.+?) ON (?:TABLE )?(\*|`(?:[^`]|``)+`)\.(\*|`(?:[^`]|``)+`) /
+const quoted = (name: string) => `\`${name.replaceAll('`', '``')}\``
 
 /**
- * Whether the lines of `show grants` give the right TRIGGER for all tables of the service in this database:
- * everywhere, for the database or a pattern of it, or for each table. A line that revokes it again counts
- * (https://dev.mysql.com/doc/refman/9.4/en/partial-revokes.html); of several patterns the server takes one,
- * so all of them must have it.
+ * Returns all tables of one database, as a grant names them. In a name, `_` and `%` are wildcards, unless the server
+ * has `partial_revokes` (https://dev.mysql.com/doc/refman/9.4/en/grant.html).
  */
-export function hasTriggerRight(lines: string[], database: string): boolean {
-  const grants = lines.flatMap((line) => {
-    const [, verb, rights = '', schema = '', table = ''] = GRANT.exec(line) ?? []
-    return verb
-      ? [{ verb, hasRight: /\bTRIGGER\b|^ALL PRIVILEGES/.test(rights), schema, table }]
-      : []
-  })
-  const unquoted = (name: string) => name.slice(1, -1).replaceAll('``', '`')
-  const covers = (schema: string) => schema !== '*' && patternOf(unquoted(schema)).test(database)
-  const isRevoked = grants.some(({ verb, hasRight, schema }) => {
-    return verb === 'REVOKE' && hasRight && (schema === '*' || covers(schema))
-  })
-  if (isRevoked) return false
-  const given = grants.filter(({ verb }) => verb === 'GRANT')
-  if (given.some(({ schema, hasRight }) => schema === '*' && hasRight)) return true
-  const ofDatabase = given.filter(({ schema, table }) => table === '*' && covers(schema))
-  if (ofDatabase.length > 0 && ofDatabase.every(({ hasRight }) => hasRight)) return true
-  // The name of the database in a right for a table is no pattern.
-  const tables = given.filter(({ schema, table, hasRight }) => {
-    return table !== '*' && hasRight && unquoted(schema) === database
-  })
-  return TABLES.every((name) => tables.some(({ table }) => unquoted(table) === name))
-}
+export const exactly = (database: string, hasWildcards: boolean): string =>
+  `${quoted(hasWildcards ? database.replace(/[_%]/g, String.raw`\$&`) : database)}.*`
 
-/** Returns the pattern of a name in a grant, in which `%` and `_` stand for other characters unless escaped. */
-function patternOf(name: string): RegExp {
-  const parts = name.match(/\\[%_]|./gs) ?? []
-  const sources = parts.map((part) => {
-    if (part === '%') return '.*'
-    if (part === '_') return '.'
-    return RegExp.escape(part.length > 1 ? part.slice(1) : part)
-  })
-  return new RegExp(`^${sources.join('')}$`)
+/**
+ * Whether the lines of `show grants` certainly give the right TRIGGER for all tables of the service: for `exact`ly this
+ * database, or for each table; or everywhere, or for a name with wildcards that is that of the database, unless another
+ * line may be an exception: one that revokes a right, or that gives other rights for a database or a pattern.
+ */
+export function hasTriggerRight(lines: string[], database: string, exact: string): boolean {
+  const hasRight = (line: string) => /^GRANT (?:ALL PRIVILEGES|(?:.+, )?TRIGGER)\b/.test(line)
+  const isGiven = (place: string) =>
+    lines.some((line) => hasRight(line) && line.includes(` ${place} TO `))
+  const isPlain = lines.every((line) => hasRight(line) || !/^REVOKE|`\.\* TO /.test(line))
+  return (
+    isGiven(exact) ||
+    (isPlain && (isGiven('*.*') || isGiven(`${quoted(database)}.*`))) ||
+    TABLES.every((table) => isGiven(`${quoted(database)}.${quoted(table)}`))
+  )
 }
 
 /** Returns the properties of a server, from the variables; see `setUp`. */

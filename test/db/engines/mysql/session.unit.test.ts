@@ -1,6 +1,6 @@
 /** What the variables of a MySQL server say. */
 import { expect, test } from 'vitest'
-import { hasTriggerRight, toServer } from '../../../../db/engines/mysql/set-up.ts'
+import { exactly, hasTriggerRight, toServer } from '../../../../db/engines/mysql/set-up.ts'
 import { TABLES as tables } from '../../../../db/migrations.ts'
 
 type Variables = Record<string, string | undefined>
@@ -88,12 +88,12 @@ test.each<[what: string, lines: string[], isSo: boolean]>([
   ['TRIGGER everywhere', [trigger('*.*')], true],
   ['all rights for the database', [usage, all('`pet_store`.*')], true],
   ['a name with an escaped underscore', [usage, all('`pet\\_store`.*')], true],
-  ['a pattern', [usage, all('`pet%`.*')], true],
-  ['a pattern of one character', [usage, all('`p_t_store`.*')], true],
-  ['a pattern of another database', [usage, all('`shop%`.*')], false],
-  ['an escaped pattern, which is a name', [usage, all('`pet\\%`.*')], false],
-  ['two patterns, of which one has less', [usage, all('`pet%`.*'), some('`pet_store`.*')], false],
-  ['two patterns that have it', [usage, all('`pet%`.*'), trigger('`pet_store`.*')], true],
+  ['a pattern', [usage, all('`pet%`.*')], false],
+  ['another database', [usage, all('`shop`.*')], false],
+  ['the database, and others', [usage, all('`pet_store`.*'), all('`shop`.*')], true],
+  ['a pattern that has less', [usage, all('`pet_store`.*'), some('`pet\\_stor_`.*')], false],
+  ['the exact name, and a pattern', [usage, all('`pet\\_store`.*'), some('`pet%`.*')], true],
+  ['the exact name has less', [usage, all('`pet_store`.*'), some('`pet\\_store`.*')], false],
   ['each table', [usage, ...tables.map((name) => trigger(`\`pet_store\`.\`${name}\``))], true],
   [
     'each table, as MySQL writes it',
@@ -106,10 +106,11 @@ test.each<[what: string, lines: string[], isSo: boolean]>([
     false,
   ],
   [
-    'each table of a database whose name is like a pattern',
+    'each table of another database',
     [usage, ...tables.map((name) => all(`\`pet%\`.\`${name}\``))],
     false,
   ],
+  ['a column of that name', [usage, `GRANT SELECT (\`TRIGGER\`) ON \`pet_store\`.* ${to}`], false],
   ['other rights everywhere', [some('*.*')], false],
   ['other rights everywhere, and TRIGGER here', [some('*.*'), trigger('`pet_store`.*')], true],
   [
@@ -118,18 +119,13 @@ test.each<[what: string, lines: string[], isSo: boolean]>([
     false,
   ],
   [
-    'all rights revoked here',
-    [all('*.*'), 'REVOKE ALL PRIVILEGES ON `pet_store`.* FROM `shop`@`%`'],
+    'rights revoked on `mysql`, as on managed servers',
+    [all('*.*'), 'REVOKE TRIGGER, DROP ON `mysql`.* FROM `shop`@`%`'],
     false,
   ],
   [
-    'other rights revoked here',
-    [all('*.*'), 'REVOKE DROP, EVENT ON `pet_store`.* FROM `shop`@`%`'],
-    true,
-  ],
-  [
-    'rights revoked on `mysql`, as on managed servers',
-    [all('*.*'), 'REVOKE TRIGGER, DROP ON `mysql`.* FROM `shop`@`%`'],
+    'the same, and TRIGGER here',
+    [all('*.*'), 'REVOKE TRIGGER, DROP ON `mysql`.* FROM `shop`@`%`', trigger('`pet\\_store`.*')],
     true,
   ],
   [
@@ -139,7 +135,14 @@ test.each<[what: string, lines: string[], isSo: boolean]>([
   ],
   ['nothing: a proxy has refused the question', [], false],
 ])('%s: whether the server shows all triggers', (_, lines, isSo) => {
-  expect(hasTriggerRight(lines, 'pet_store')).toBe(isSo)
+  expect(hasTriggerRight(lines, 'pet_store', exactly('pet_store', true))).toBe(isSo)
+})
+
+test('a server with partial_revokes has no patterns: an escaped name is that of another database', () => {
+  const exact = exactly('pet_store', false)
+  const revoked = [all('*.*'), 'REVOKE TRIGGER ON `pet_store`.* FROM `shop`@`%`']
+  expect(hasTriggerRight([...revoked, trigger('`pet\\_store`.*')], 'pet_store', exact)).toBe(false)
+  expect(hasTriggerRight([...revoked, trigger('`pet_store`.*')], 'pet_store', exact)).toBe(true)
 })
 
 test.each<[variables: Variables, warned: string[]]>([
