@@ -45,7 +45,7 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
   for (const [name, value] of Object.entries({ ...environment, ...dotenv })) {
     if (value && name === 'WORKERS')
       warnings.push('WORKERS of 1.0.0 is ignored: start several processes, as docs/scaling.md says')
-    const meant = value && !names.includes(name) && nearMiss(name, names)
+    const meant = value && !names.includes(name) && resembling(name, names)
     if (!meant) continue
     const warning = `${name} is not a variable of this service: did you mean ${meant}?`
     const isOfDatabase = /^DATABASE_(URL|PASSWORD)/.test(meant) && !hasDatabase
@@ -103,22 +103,19 @@ export function readSecret(name: string, file: string): string {
 /** Up to this length a name may have one mistake, above it two: short names resemble too many others. */
 const SHORT = 5
 
-/** Returns the name of `names` that is nearest to `written` in any case; undefined where none is near. */
-function nearMiss(written: string, names: readonly string[]): string | undefined {
-  const within = (mistakes: number, least: number) =>
-    names.find((name) => name.length > least && isWithin(mistakes, written.toUpperCase(), name))
-  return within(0, 0) ?? within(1, 0) ?? within(2, SHORT)
-}
+/** Returns the name that has the letters of `written`, of which either may lack a few; undefined where there is none. */
+const resembling = (written: string, names: readonly string[]): string | undefined =>
+  names.find((name) => mistakesOf(written.toUpperCase(), name) <= (name.length > SHORT ? 2 : 1))
 
-/** Whether so many letters, added, removed, replaced, or swapped with a neighbour, make one text the other. */
-function isWithin(mistakes: number, from: string, to: string): boolean {
-  if (mistakes < 0) return false
-  if (from === '' || to === '') return from.length + to.length <= mistakes
-  const within = (less: number, left: number, right: number) =>
-    isWithin(mistakes - less, from.slice(left), to.slice(right))
-  if (from[0] === to[0]) return within(0, 1, 1)
-  const isSwapped = from[0] === to[1] && from[1] === to[0]
-  return within(1, 1, 0) || within(1, 0, 1) || within(1, 1, 1) || (isSwapped && within(1, 2, 2))
+/** Returns how many letters one text has and the other lacks, wherever they are. */
+function mistakesOf(written: string, name: string): number {
+  let mistakes = 0
+  let rest = name
+  for (const letter of written) {
+    if (rest.includes(letter)) rest = rest.replace(letter, '')
+    else mistakes++
+  }
+  return mistakes + rest.length
 }
 
 const SPACE = String.raw`[^\S\n]*`

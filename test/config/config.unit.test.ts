@@ -307,12 +307,14 @@ const meant = (written: string, name: string) =>
 test.each([
   ['DATABSE_URL', 'DATABASE_URL'],
   ['DATABASE_URI', 'DATABASE_URL'],
+  ['DATABSE_ULR', 'DATABASE_URL'],
   ['database_url', 'DATABASE_URL'],
   ['DATABASE_URL_FLIE', 'DATABASE_URL_FILE'],
   ['DATABASE_PASWORD', 'DATABASE_PASSWORD'],
   ['PROT', 'PORT'],
   ['PORT0', 'PORT'],
   ['BASEURL', 'BASE_URL'],
+  ['METRICS_HOT', 'METRICS_HOST'],
   ['TRUSTED_PROXY', 'TRUST_PROXY'],
   ['IDEMPOTENCY_LIVETIME', 'IDEMPOTENCY_LIFETIME'],
 ])('%s is reported as a typo of %s, unless it is empty', (written, name) => {
@@ -337,7 +339,17 @@ test('variables of other programs are ignored, however short', () => {
   const others = [
     ...['HOST', 'PATH', 'HOME', 'PWD', 'TERM', 'SHELL', 'USER', 'LANG', 'NODE', 'INIT_CWD', '_'],
     ...['DATABASE', 'DATABASE_HOST', 'DATABASE_PORT', 'DB_URL', 'MYSQL_URL', 'REDIS_URL', 'URL'],
-    ...['BASE_DIR', 'HTTP_PROXY', 'NO_PROXY', 'METRICS', 'LIMIT', 'CORS', 'PORT_HTTP', 'RPOT1'],
+    ...[
+      'BASE_DIR',
+      'HTTP_PROXY',
+      'NO_PROXY',
+      'METRICS',
+      'LIMIT',
+      'CORS',
+      'PORT_HTTP',
+      'PROD',
+      'LISTEN_PORT',
+    ],
     ...['npm_config_cache', 'npm_lifecycle_event', 'NODE_OPTIONS', 'PETSTORE_PORT', 'HTTP_PORT'],
     'constructor',
   ]
