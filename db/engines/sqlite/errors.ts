@@ -9,7 +9,6 @@ import {
   RejectedRowError,
   RejectedStatementError,
 } from '../../errors.ts'
-import { fileSystemOf } from './mounts.ts'
 
 /** Another process holds the lock; also the extended codes _RECOVERY and _SNAPSHOT. */
 const BUSY = 5
@@ -54,9 +53,8 @@ export function withReason(error: unknown, file: string): unknown {
     return unavailable(`the disk of ${folder} is full (${message}): free some space, and try again`)
   }
   if (!unsupported.has(errcode)) return error
-  const name = fileSystemOf(folder) ?? 'unknown'
   return unavailable(
-    `its file system (${name}) lacks the shared memory or the locks that SQLite needs (${message}): move the database to a local disk, or use MySQL`,
+    `the file system of ${folder} lacks the shared memory or the locks that SQLite needs (${message}): move the database to a local disk, or use MySQL`,
   )
 }
 

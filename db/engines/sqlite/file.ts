@@ -1,5 +1,7 @@
 /** A SQLite database: its one connection, which several sessions share. */
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -7,13 +9,13 @@ import {
   BrokenDatabaseError,
   DatabaseUnavailableError,
   LockedError,
+  MissingDatabaseError,
   RejectedRowError,
 } from '../../errors.ts'
 import type { Statement } from '../../session.ts'
-import { sqliteError } from './errors.ts'
-import { openFile } from './open.ts'
+import { sqliteError, withReason } from './errors.ts'
 import { Owner } from './owner.ts'
-import { Place } from './place.ts'
+import { Place, refuseLeftovers } from './place.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5
@@ -68,11 +70,17 @@ export class SqliteFile {
     try {
       this.#place?.check()
     } catch (error) {
-      this.#undo()
+      this.#note(error)
       // At each check, because a reader with an older snapshot delays it.
       if (this.#database) this.#place?.saveLog(this.#database)
       throw error
     }
+  }
+
+  /** Takes note of an error after which no statement of the open transaction may be executed, and perhaps none at all. */
+  #note(error: unknown): void {
+    if (error instanceof BrokenDatabaseError && error !== this.#place?.lost) this.#damage = error
+    this.#undo()
   }
 
   isOwnedBy(session: object): boolean {
@@ -94,10 +102,7 @@ export class SqliteFile {
         return this.#run<Row>(statement)
       } catch (cause) {
         const error = this.#reasonOf(sqliteError(cause))
-        if (error instanceof BrokenDatabaseError && error !== this.#place?.lost) {
-          this.#damage = error
-          this.#undo()
-        }
+        if (error instanceof BrokenDatabaseError) this.#note(error)
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
         this.#owner.set(this.#database?.isTransaction ? session : undefined)
@@ -175,6 +180,33 @@ export class SqliteFile {
     const prepared = { statement, columns: statement.columns().map(({ name }) => name) }
     this.#prepared.set(sql, prepared)
     return prepared
+  }
+}
+
+/**
+ * Opens a file, which is created with its folder if it is missing and `mayCreate`. Throws BrokenDatabaseError if
+ * what lies there would cost data, MissingDatabaseError, DatabaseUnavailableError, and the errors of node:sqlite and the file system.
+ */
+function openFile(path: string, mayCreate: boolean): DatabaseSync {
+  if (mayCreate) mkdirSync(dirname(path), { recursive: true })
+  else if (!statSync(path, { throwIfNoEntry: false })) {
+    // A typing error in the path must not create an empty database.
+    throw new MissingDatabaseError(
+      'the file does not exist; a start with ?create at the end of the URL creates it',
+    )
+  }
+  refuseLeftovers(path)
+  // Only the owner may read the file. SQLite creates its other files with the same mode.
+  closeSync(openSync(path, 'a', 0o600))
+  const database = new DatabaseSync(path, { readBigInts: true, timeout: 0 })
+  try {
+    // FULL: a commit survives a power failure (https://sqlite.org/pragma.html#pragma_synchronous). The
+    // first statement creates the log.
+    database.exec('pragma journal_mode=wal; pragma synchronous=full; select 1 from sqlite_schema')
+    return database
+  } catch (error) {
+    database.close()
+    throw withReason(error, path)
   }
 }
 

@@ -1,19 +1,40 @@
-/** Whether the files of an open SQLite database are still those that were opened, and whole. */
+/**
+ * The place of a SQLite database: its file, the write-ahead log, which is a part of it (petstore.db-wal), the index of
+ * the log (petstore.db-shm), and a journal. SQLite removes what it takes for left-overs, or writes it into the file,
+ * and goes on using files that were moved or cut, without a word: https://sqlite.org/howtocorrupt.html
+ */
 import {
   type BigIntStats,
   closeSync,
+  existsSync,
   fstatSync,
+  lstatSync,
   openSync,
+  readFileSync,
+  readlinkSync,
   readSync,
   realpathSync,
   statSync,
 } from 'node:fs'
-import { basename } from 'node:path'
+import { uptime } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { BrokenDatabaseError } from '../../errors.ts'
-import { FILE_HEADER, hasLog, isWhole } from './wal.ts'
 
-/** The place of a database: its file, its write-ahead log, and the index of the log. */
+const RUNBOOK = 'see "When the data are lost" in docs/runbook.md'
+const broken = (message: string) => new BrokenDatabaseError(new Error(message), true)
+
+/**
+ * Throws BrokenDatabaseError, which says what to do, if SQLite would lose data by what lies at `path`. Changes
+ * nothing. Call it only while this process has the database not open: to close one of its files drops SQLite's
+ * locks (https://sqlite.org/howtocorrupt.html, 2.2).
+ */
+export function refuseLeftovers(path: string): void {
+  const problem = problemOf(targetOf(path)) // beside it SQLite keeps the log of a link
+  if (problem) throw broken(problem)
+}
+
+/** The place of a database that is open. */
 export class Place {
   readonly #main: string
   readonly #log: string
@@ -21,13 +42,11 @@ export class Place {
   readonly #files: Map<string, string | undefined>
   /** They stay open as long as the database: to close one of the file or the index drops SQLite's locks. */
   readonly #descriptors: { main: number; log: number; index: number }
-  readonly #head = Buffer.alloc(FILE_HEADER)
   #lost: BrokenDatabaseError | undefined
-  #cut: BrokenDatabaseError | undefined
 
   /** Takes note of the files of a database that was just opened at `path`. Throws errors of the file system. */
   constructor(path: string) {
-    const target = realpathSync(path) // beside it SQLite keeps the log of a link
+    const target = realpathSync(path)
     const index = `${target}-shm`
     this.#main = path
     this.#log = `${target}-wal`
@@ -48,16 +67,12 @@ export class Place {
   }
 
   /**
-   * Throws BrokenDatabaseError while a path does not lead to the file that was opened, which SQLite goes on using
-   * (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use), and for good once
-   * the file was overwritten, or its log has lost frames: SQLite would write further ones behind the gap.
+   * Throws BrokenDatabaseError: `lost` while a path does not lead to the file that was opened, which SQLite goes on
+   * using; another one, after which the database is not to be used any more, once the file was overwritten, or its
+   * log has lost frames: SQLite would write further ones behind the gap.
    */
   check(): void {
-    if (this.#cut) throw this.#cut
-    let lost: string | undefined
-    for (const [path, identity] of this.#files) {
-      if (identityOf(statsOf(path)) !== identity) lost ??= path
-    }
+    const lost = [...this.#files.keys()].find((path) => this.#isLost(path))
     if (lost === undefined) this.#lost = undefined
     else
       this.#lost ??= broken(
@@ -65,34 +80,29 @@ export class Place {
       )
     if (this.#lost) throw this.#lost
     const loss = this.#loss()
-    if (loss === undefined) return
-    this.#cut = broken(
-      `${loss}: stop the service, and see "When the data are lost" in docs/runbook.md`,
-    )
-    throw this.#cut
+    if (loss) throw broken(`${loss}: stop the service, and ${RUNBOOK}`)
   }
 
   /** Copies what was acknowledged into the database, if its log alone was removed: SQLite still has it. */
   saveLog(database: DatabaseSync): void {
-    const isLost = (path: string) => identityOf(statsOf(path)) !== this.#files.get(path)
-    if (isLost(this.#main) || !isLost(this.#log) || this.#loss()) return
+    if (this.#isLost(this.#main) || !this.#isLost(this.#log) || this.#loss()) return
     // Another process that has made a new log, even an empty one, may write pages that it read before the copy.
     if (!statsOf(this.#log)) database.exec('pragma wal_checkpoint')
+  }
+
+  #isLost(path: string): boolean {
+    return identityOf(statsOf(path)) !== this.#files.get(path)
   }
 
   /** Returns what happened to the opened file or log; undefined if they are whole. */
   #loss(): string | undefined {
     const { main, log, index } = this.#descriptors
     // A backup that was copied over the file, for example, has no log.
-    const length = readSync(main, this.#head, 0, FILE_HEADER, 0)
-    if (length < FILE_HEADER || !hasLog(this.#head))
-      return `${basename(this.#main)} was overwritten`
+    if (!hasLog(headOf(main, FILE_HEADER))) return `${basename(this.#main)} was overwritten`
     if (isWhole(index, false, () => fstatSync(log).size)) return undefined
     return `${basename(this.#log)}, a part of the database, was shortened`
   }
 }
-
-const broken = (message: string) => new BrokenDatabaseError(new Error(message), true)
 
 const statsOf = (path: string): BigIntStats | undefined =>
   statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -100,3 +110,153 @@ const statsOf = (path: string): BigIntStats | undefined =>
 /** Returns what identifies a file; undefined if there is none. */
 const identityOf = (stats: BigIntStats | undefined): string | undefined =>
   stats && `${stats.dev} ${stats.ino}`
+
+/** Returns what is wrong with what lies at the place of a database that is to be opened, and what to do. */
+function problemOf(file: string): string | undefined {
+  const [log, index, journal] = [`${file}-wal`, `${file}-shm`, `${file}-journal`]
+  const nameOfLog = basename(log)
+  for (const path of [file, log, index]) {
+    const stats = statSync(path, { throwIfNoEntry: false })
+    if (!stats) continue
+    if (!stats.isFile())
+      return `${basename(path)} is not a file: move it away, or name another path`
+    if (stats.nlink > 1) {
+      return `${basename(path)} has ${stats.nlink} names (hard links), and SQLite would keep a log for each: remove the others, or copy the folder and use the copy`
+    }
+    if (isMountPoint(path)) {
+      return `${basename(path)} is mounted without its folder, where SQLite keeps the log of the database: mount the folder`
+    }
+  }
+  const read = (path: string, length: number) => withFile(path, (opened) => headOf(opened, length))
+  // The log first: a process that makes a database writes the file, by a journal, before the log.
+  const logHead = read(log, LOG_HEADER)
+  const head = read(file, FILE_HEADER)
+  if (head?.length !== FILE_HEADER) {
+    if (!logHead) return undefined // a new database
+    return `the file is ${head ? 'empty' : 'missing'}, but ${nameOfLog}, a part of the database, lies beside it: put the file back, or move the rest away and restore a backup, ${RUNBOOK}`
+  }
+  const isLogUsed = logHead !== undefined && logHead.length > 0
+  // A power failure may leave zeros.
+  const isLog = logHead && (beginsLog(logHead) || logHead.every((byte) => byte === 0))
+  if (isLogUsed && !(hasLog(head) && isLog)) {
+    return `${nameOfLog} is not the write-ahead log of ${basename(file)}: put the file back to which it belongs, or move it away`
+  }
+  if (!hasLog(head)) return undefined
+  const isComplete = isLogUsed || statSync(file).size > bytesOf(head.readUInt16BE(16))
+  if (isComplete && read(journal, 1)?.[0]) {
+    return `${basename(journal)}, which is no part of this database, lies beside it: move it away`
+  }
+  if (!hasAllFrames(log, index)) {
+    return `${nameOfLog}, a part of the database, ${logHead ? 'was shortened' : 'is missing'}: put it back, ${RUNBOOK}`
+  }
+  return undefined
+}
+
+/** Returns whether a log that nobody uses has what its index names, and the file does not have. */
+function hasAllFrames(log: string, index: string): boolean {
+  // After a failure of the machine the disk may have a newer log, for example one that was emptied in order.
+  const machineStartedAt = Date.now() - uptime() * 1_000
+  const writtenAt = statSync(index, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  if (writtenAt < machineStartedAt) return true
+  const size = (opened: number) =>
+    beginsLog(headOf(opened, LOG_HEADER)) ? fstatSync(opened).size : 0
+  const sizeOf = () => withFile(log, size) ?? 0
+  return withFile(index, (opened) => isWhole(opened, true, sizeOf)) ?? true
+}
+
+/** Returns whether a file, at a path without links, is a mount: https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html */
+function isMountPoint(path: string): boolean {
+  const mounts = withFile('/proc/self/mountinfo', (opened) => readFileSync(opened, 'utf8')) ?? ''
+  const escaped = path.replace(/[ \t\n\\]/g, (letter) => {
+    return `\\${letter.charCodeAt(0).toString(8).padStart(3, '0')}`
+  })
+  return mounts.split('\n').some((line) => line.split(' ')[4] === escaped)
+}
+
+/** Returns the path that links lead to, also if it does not exist. */
+function targetOf(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false })) return realpathSync(path)
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
+  if (isLink) return targetOf(resolve(dirname(path), readlinkSync(path)))
+  const folder = dirname(path)
+  return existsSync(folder) ? join(realpathSync(folder), basename(path)) : path
+}
+
+/** Calls `use` with an open file. Returns undefined if it is missing: another process may remove it at any time. */
+function withFile<Result>(path: string, use: (opened: number) => Result): Result | undefined {
+  let opened: number
+  try {
+    opened = openSync(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  try {
+    return use(opened)
+  } finally {
+    closeSync(opened)
+  }
+}
+
+/** Returns the first bytes of an open file, at most `length`. */
+function headOf(opened: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length)
+  return bytes.subarray(0, readSync(opened, bytes, 0, length, 0))
+}
+
+/** The bytes of the header of a database: https://sqlite.org/fileformat2.html#the_database_header */
+const FILE_HEADER = 100
+const MAGIC = Buffer.from('SQLite format 3\0')
+
+/** Returns whether these bytes begin a database that has a write-ahead log. */
+const hasLog = (head: Buffer): boolean =>
+  head.length === FILE_HEADER && head.subarray(0, MAGIC.length).equals(MAGIC) && head[18] === 2
+
+/** The bytes of a log before its frames, and of a frame before its page: https://sqlite.org/walformat.html */
+const LOG_HEADER = 32
+const FRAME_HEADER = 24
+
+/** Returns whether these bytes begin a log. */
+const beginsLog = (head: Buffer): boolean =>
+  head.length === LOG_HEADER && head.readUInt32BE(0) >>> 1 === 0x37_7f_06_82 >>> 1
+
+/** Returns the bytes of a page, by the number that stands for them in a header. */
+const bytesOf = (pageSize: number): number => (pageSize === 1 ? 65_536 : pageSize)
+
+/** What an index begins with, twice; then comes how many frames were copied into the file: https://sqlite.org/walformat.html#walidxfmt */
+const COPY_WORDS = 12
+const INDEX_WORDS = 34
+const VERSION = 3_007_000
+
+// One buffer for all: to make one takes as long as to fill it. Its words are in the byte order of the machine.
+const words = new Uint32Array(INDEX_WORDS)
+const halves = new Uint16Array(words.buffer)
+
+/**
+ * Returns whether a log has all frames that its index names, or at least those that the file does not have
+ * (`isCopyEnough`). True if the index names none. `sizeOf` returns the size of the log in bytes.
+ */
+export function isWhole(index: number, isCopyEnough: boolean, sizeOf: () => number): boolean {
+  for (;;) {
+    readWords(index)
+    const size = sizeOf()
+    if (size >= sizeBy(isCopyEnough)) return true
+    const before = words.slice()
+    readWords(index)
+    // Otherwise another process has written a frame in between, or has emptied the log after its last copy.
+    if (before.every((word, at) => word === words[at])) return false
+  }
+}
+
+function readWords(index: number): void {
+  const length = readSync(index, words, 0, words.byteLength, 0)
+  if (length < words.byteLength) words.fill(0) // SQLite is making it
+}
+
+/** Returns the bytes that a log has by the words of its index; 0 if they say nothing, so that SQLite makes it anew. */
+function sizeBy(isCopyEnough: boolean): number {
+  for (let at = 0; at < COPY_WORDS; at++) if (words[at] !== words[COPY_WORDS + at]) return 0
+  const { 0: version, 4: frames = 0, 24: copied } = words
+  if (version !== VERSION || frames === 0 || (isCopyEnough && copied === frames)) return 0
+  return LOG_HEADER + frames * (FRAME_HEADER + bytesOf(halves[7] ?? 0))
+}

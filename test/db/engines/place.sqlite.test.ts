@@ -1,8 +1,8 @@
-/** The size of a write-ahead log against its index, while another connection writes. */
-import { closeSync, fstatSync, openSync, truncateSync } from 'node:fs'
+/** The look at the files of a database that is open, while another connection writes. */
+import { closeSync, fstatSync, openSync, statSync, truncateSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { isWhole } from '../../../db/engines/sqlite/wal.ts'
+import { isWhole, Place } from '../../../db/engines/sqlite/place.ts'
 import { newFolder } from '../../support/database.ts'
 
 test.each([512, 4_096, 65_536])(
@@ -31,3 +31,18 @@ test.each([512, 4_096, 65_536])(
     closeSync(index)
   },
 )
+
+test('a log that is cut after its frames were copied is not whole: beside a reader, SQLite would write behind the gap', () => {
+  const file = `${newFolder()}/copied.db`
+  using database = new DatabaseSync(file)
+  database.exec('pragma journal_mode = wal; create table pets (name)')
+  const place = new Place(file)
+  database.exec('pragma wal_checkpoint(passive)')
+  place.check()
+  truncateSync(`${file}-wal`, statSync(`${file}-wal`).size - 1)
+  const message = expect.stringMatching(/^copied\.db-wal, a part of the database, was shortened/)
+  expect(() => place.check()).toThrow(
+    expect.objectContaining({ cause: expect.objectContaining({ message }) }),
+  )
+  place.close()
+})
