@@ -13,12 +13,6 @@ export class MissingFileError extends UsageError {}
 export type Variables = Readonly<Record<string, string | undefined>>
 
 /**
- * What Kubernetes sets for a Service, in names that end in _PORT: one called `metrics` sets METRICS_PORT.
- * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
- */
-const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
-
-/**
  * Returns the values of the variables with these names, without line ends, and warnings for the operator. A variable of the
  * environment takes precedence over that of .env, even if it is empty; an empty one counts as unset.
  * DATABASE_URL has the password of DATABASE_PASSWORD; either may be in a file. Throws UsageError for a name
@@ -27,16 +21,10 @@ const SERVICE_LINK = /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/
  */
 export function valuesOf(known: readonly string[], environment: Variables, dotenv: Variables) {
   const names = [...known, 'DATABASE_URL_FILE', 'DATABASE_PASSWORD', 'DATABASE_PASSWORD_FILE']
-  const links = names.filter(
-    (name) => name.endsWith('_PORT') && SERVICE_LINK.test(environment[name] ?? ''),
-  )
-  const warnings = links.map(
-    (name) =>
-      `${name} is ignored, because Kubernetes has set it for a Service: set enableServiceLinks to false in the Pod`,
-  )
+  const warnings: string[] = []
   const values: Record<string, string | undefined> = {}
   for (const name of names) {
-    const own = links.includes(name) ? undefined : environment[name]
+    const own = environment[name]
     // Secrets that `echo` has made end in a line end.
     values[name] = (own ?? dotenv[name])?.replace(/[\r\n]+$/, '') || undefined
     if (/^(["']).*\1\s*$/s.test(own ?? '')) warnings.push(quotesOf(name))

@@ -254,7 +254,7 @@ const wrong: [name: string, expected: string, values: string[]][] = [
   ['IDEMPOTENCY_LIFETIME', duration('1m to 36525d'), ['59s', '59999ms', '0s', '24', '36526d']],
   ['KEEP_ALIVE_TIMEOUT', duration('1ms to 1h'), ['0s', '61m', '65']],
   ['REUSE_PORT', 'true or false', ['1', 'yes']],
-  ['METRICS_PORT', 'an integer from 0 to 65535', ['65536', '-1', 'x']],
+  ['METRICS_PORT', 'an integer from 0 to 65535', ['65536', '-1', 'x', 'tcp://10.3.0.7:9464']],
 ]
 
 test.each(
@@ -355,21 +355,6 @@ test('variables of other programs are ignored, however short', () => {
   ]
   expect(readConfig(Object.fromEntries(others.map((name) => [name, 'x'])))).toEqual(defaults)
 })
-
-test.each(['tcp://10.3.0.7:9464', 'udp://[fd00::7]:53'])(
-  'a variable of Kubernetes (%s) is ignored with a warning',
-  (METRICS_PORT) => {
-    const cause = 'because Kubernetes has set it for a Service'
-    const remedy = 'set enableServiceLinks to false in the Pod'
-    const warnings = [`METRICS_PORT is ignored, ${cause}: ${remedy}`]
-    expect(() => readConfig({ DATABASE_URL: METRICS_PORT })).toThrow(/^DATABASE_URL must be/)
-    expect(readConfig({ METRICS_PORT })).toEqual({ ...defaults, warnings })
-    expect(readConfig({ METRICS_PORT }, { METRICS_PORT: '9' })).toMatchObject({
-      metricsPort: 9,
-      warnings,
-    })
-  },
-)
 
 test('the embedded database in Kubernetes is a warning', () => {
   const KUBERNETES_SERVICE_HOST = '10.96.0.1'
