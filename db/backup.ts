@@ -127,12 +127,6 @@ async function replace(target: string, copied: DatabaseSync): Promise<void> {
   copied.exec(`create temp table ids as select name, max(seq) as seq from
     (select * from main.sqlite_sequence union all select * from replaced.sqlite_sequence) group by name;
     delete from main.sqlite_sequence; insert into main.sqlite_sequence select name, seq from ids`)
-  const sizeOf = (name: string) => copied.prepare(`pragma ${name}.page_size`).get()?.page_size
-  if (sizeOf('main') !== sizeOf('replaced')) {
-    // A database with a log keeps the size of its pages: https://sqlite.org/pragma.html#pragma_page_size
-    copied.exec(`pragma main.journal_mode = delete; pragma main.page_size = ${sizeOf('replaced')};
-      vacuum main`)
-  }
   await copy(copied, target)
 }
 
