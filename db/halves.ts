@@ -1,8 +1,6 @@
 /** The search for inputs that fail what several inputs share. */
 
 interface Attempts<Item> {
-  /** Maximum number of items of an attempt. */
-  size: number
   /** Runs items together. */
   attempt(items: Item[]): Promise<void>
   /** Whether one of several items may be to blame for an error of their attempt, which then had no effect. */
@@ -12,29 +10,29 @@ interface Attempts<Item> {
 }
 
 /**
- * Runs all items, as many together as may be. Where one is to blame for a failure, searches it by halves: of a
- * hundred items, a bad one costs nine attempts more. Throws what `fail` throws.
+ * Runs items of which one is to blame for the failure of all: searches it by halves, and the next one if there is
+ * another. Of a hundred items, a bad one costs eight attempts. Throws what `fail` throws.
  */
-export async function runInHalves<Item>(
+export async function searchInHalves<Item>(
   items: Item[],
-  { size, attempt, blamesOne, fail }: Attempts<Item>,
+  { attempt, blamesOne, fail }: Attempts<Item>,
 ): Promise<void> {
   /** Those before `done` have run. One of those from there to `bad` fails, if that is defined. */
   let done = 0
-  let bad: number | undefined
+  let bad: number | undefined = items.length
   while (done < items.length) {
-    const end = bad === undefined ? done + size : done + Math.ceil((bad - done) / 2)
+    const end: number = bad === undefined ? items.length : done + Math.ceil((bad - done) / 2)
     const some = items.slice(done, end)
     try {
       await attempt(some)
-      done += some.length
+      done = end
     } catch (error) {
       if (some.length > 1 && blamesOne(error)) {
-        bad = done + some.length
+        bad = end
         continue
       }
       fail(some, error)
-      done += some.length
+      done = end
       bad = undefined
     }
     if (done === bad) bad = undefined

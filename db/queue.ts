@@ -20,7 +20,7 @@ import { type QueryResult, SelectQueryNode } from 'kysely'
 import { Deadline, jointDeadline } from './deadline.ts'
 import { BrokenDatabaseError, OverloadedError } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
-import { runInHalves } from './halves.ts'
+import { searchInHalves } from './halves.ts'
 import { type Group, Line, type Loan, type Usage } from './line.ts'
 import type { Plan, Statements, Use } from './plan.ts'
 import { pauseAfter } from './retry.ts'
@@ -47,6 +47,13 @@ const LOANS: Record<Use, Loan> = {
   read: { use: 'read', isLoan: true },
   write: { use: 'write', isLoan: true },
   readiness: { use: 'readiness', isLoan: true },
+}
+
+/** The result of a group, or why it failed. */
+interface Outcome {
+  group: Group
+  result?: unknown
+  error?: unknown
 }
 
 export class Queue implements Runner, Demand {
@@ -262,29 +269,53 @@ export class Queue implements Runner, Demand {
     session: Session,
     groups: Group[],
   ): Promise<void> {
-    const outcomes: { group: Group; result: unknown }[] = []
-    const failures: { group: Group; error: unknown }[] = []
-    await runInHalves(groups, {
-      size: groups.length,
-      attempt: async (some) => {
-        const live = some.filter(({ isLive }) => isLive)
-        if (live.length === 0) return
-        const inputs = live.map(({ input }) => input) as never[] // those of the line are of its plan
-        const deadline = jointDeadline(live.flatMap(({ entries }) => [...entries]))
-        const results = await ('transact' in plan
-          ? plan.transact(inputs, session, deadline, this.statements)
-          : this.statements.execute(plan, inputs, session, deadline))
-        for (const [index, group] of live.entries())
-          outcomes.push({ group, result: results[index] })
-      },
-      blamesOne: (error) => plan.blamesOne?.(error) ?? false,
-      fail: (some, error) => failures.push(...some.map((group) => ({ group, error }))),
-    })
+    const outcomes = await this.#outcomesOf(plan, session, groups)
     // What waits begins first: the database works on it while these calls are answered.
     line.hurry()
     this.giveBack(session, plan.use)
-    for (const { group, result } of outcomes) group.resolve(result)
-    for (const { group, error } of failures) group.reject(error)
+    for (const { group, result, error } of outcomes) {
+      if (error === undefined) group.resolve(result)
+      else group.reject(error)
+    }
+  }
+
+  /** Runs groups together; without those that are to blame, if their failure may be of one. Never throws. */
+  async #outcomesOf(
+    plan: Plan<never, unknown>,
+    session: Session,
+    groups: Group[],
+  ): Promise<Outcome[]> {
+    try {
+      return await this.#attempt(plan, session, groups)
+    } catch (error) {
+      if (groups.length === 1 || !plan.blamesOne?.(error)) {
+        return groups.map((group) => ({ group, error }))
+      }
+    }
+    const outcomes: Outcome[] = []
+    await searchInHalves(groups, {
+      attempt: async (some) => {
+        const live = some.filter(({ isLive }) => isLive)
+        if (live.length > 0) outcomes.push(...(await this.#attempt(plan, session, live)))
+      },
+      blamesOne: (error) => plan.blamesOne?.(error) ?? false,
+      fail: (some, error) => outcomes.push(...some.map((group) => ({ group, error }))),
+    })
+    return outcomes
+  }
+
+  /** Runs groups together, and returns their results. Throws why they failed. */
+  async #attempt(
+    plan: Plan<never, unknown>,
+    session: Session,
+    groups: Group[],
+  ): Promise<Outcome[]> {
+    const inputs = groups.map(({ input }) => input) as never[] // those of the line are of its plan
+    const deadline = jointDeadline(groups.flatMap(({ entries }) => [...entries]))
+    const results = await ('transact' in plan
+      ? plan.transact(inputs, session, deadline, this.statements)
+      : this.statements.execute(plan, inputs, session, deadline))
+    return groups.map((group, index) => ({ group, result: results[index] }))
   }
 
   /** Rejects what waits for a session: none can be had now. */

@@ -10,7 +10,7 @@ import {
   LockedError,
   RejectedStatementError,
 } from '../errors.ts'
-import { runInHalves } from '../halves.ts'
+import { searchInHalves } from '../halves.ts'
 import type { StatementPlan, Statements, TransactionPlan, Value } from '../plan.ts'
 import type { Session } from '../session.ts'
 import type { IdempotencyKeysTable, Tables } from '../tables.ts'
@@ -120,20 +120,25 @@ async function insertRows<Row>(
   { session, deadline, statements }: Run,
 ): Promise<Map<KeyedRow<Row>, Outcome>> {
   const outcomes = new Map<KeyedRow<Row>, Outcome>()
+  const attempt = async (some: KeyedRow<Row>[]) => {
+    const values = some.map(({ row }) => row)
+    const ids = await statements.execute(rows, values, session, deadline)
+    for (const [index, input] of some.entries()) outcomes.set(input, { id: ids[index] as bigint })
+  }
   const isOfRow = (error: unknown) => isRejected(error) && session.isInTransaction
-  await runInHalves(inputs, {
-    size: session.hasConsecutiveIds ? inputs.length : 1,
-    async attempt(some) {
-      const values = some.map(({ row }) => row)
-      const ids = await statements.execute(rows, values, session, deadline)
-      for (const [index, id] of ids.entries()) outcomes.set(some[index] as KeyedRow<Row>, { id })
-    },
-    blamesOne: isOfRow,
-    fail(some, error) {
-      if (!isOfRow(error)) throw error
-      for (const input of some) outcomes.set(input, { error })
-    },
-  })
+  const fail = (some: KeyedRow<Row>[], error: unknown) => {
+    if (!isOfRow(error)) throw error
+    for (const input of some) outcomes.set(input, { error })
+  }
+  const together = session.hasConsecutiveIds ? [inputs] : inputs.map((input) => [input])
+  for (const some of together) {
+    try {
+      await attempt(some)
+    } catch (error) {
+      if (some.length === 1 || !isOfRow(error)) fail(some, error)
+      else await searchInHalves(some, { attempt, blamesOne: isOfRow, fail })
+    }
+  }
   return outcomes
 }
 

@@ -125,6 +125,13 @@ test('a call is alone after one that was given up while it waited', async () => 
   await drain()
   left.giveUp(new Error('The client has left'))
   await leaving
+  void queue.run(lookUps, 1, left).catch(() => {})
+  const again = forever()
+  const asking = queue.run(lookUps, 1, again).catch(() => {})
+  await drain()
+  expect(sessions.prepared.at(-1), 'one session for one call').toBe(1)
+  again.giveUp(new Error('The client has left'))
+  await asking
   sessions.idle.push(new ControlledSession(sessions))
   call(pages, 2)
   await drain()
@@ -181,6 +188,20 @@ test('a call that is given up while it waits is not part of the next statement',
   await expect(queue.run(lookUps, 5, left), 'later').rejects.toThrow('left')
   free()
   expect(inputs()).toEqual([[3, 5]])
+})
+
+test('a call of an input that has begun waits for another statement, also where others wait', async () => {
+  const { queue, call, inputs, end } = queueOf({ size: 1 })
+  const free = await occupy(queue, 1)
+  const calls = call(lookUps, 1, 2, 3, 4, 5, 5)
+  await turns(2)
+  free()
+  calls.push(...call(lookUps, 1))
+  expect(inputs()).toEqual([[1, 2, 3, 4]])
+  await end()
+  expect(inputs()).toEqual([[5, 1]])
+  await end()
+  expect(await Promise.all(calls)).toEqual([2, 4, 6, 8, 10, 10, 2])
 })
 
 test('a statement ends with the last of its calls', async () => {
