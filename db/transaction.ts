@@ -127,7 +127,6 @@ class SessionRunner implements Runner {
   #inTurn<Result>(deadline: Deadline, run: () => Promise<Result>): Promise<Result> {
     const before = this.#last
     const result = deadline.race(before).then(async () => {
-      if (deadline.reason) throw deadline.reason
       if (this.#isOver) throw OVER
       if (this.failure) throw this.failure
       try {

@@ -32,9 +32,11 @@ async function create(count: number, { increment = 1, changes = [] as string[], 
     body: JSON.stringify(Object.fromEntries(inputs)),
   })
   return {
+    service,
     names,
     results: (await answer.json()) as { result?: { data: string } }[],
-    rows: await sql('select id, name from pets'),
+    rows: () => service.sql('select id, name from pets'),
+    statements: () => proxy.statements,
     inserts: proxy.statements.slice(begun).filter((text) => text.startsWith('insert')),
   }
 }
@@ -66,12 +68,32 @@ test.each([
   ],
 ])('ids by %s: %i creations of one batch have their own', async (_, count, given) => {
   const { names, results, rows, inserts } = await create(count, given)
-  const kept = new Map(rows.map(({ id, name }) => [id, name]))
+  const kept = new Map((await rows()).map(({ id, name }) => [id, name]))
   for (const [index, { result }] of results.entries()) {
     const { id, name } = transformer.deserialize(`${result?.data}`) as { id: bigint; name: string }
     expect([name, kept.get(id)]).toEqual([names[index], names[index]])
   }
   expect(inserts).toHaveLength(count)
+})
+
+test('ids by an increment of three: creations with keys share a transaction, and have their own', async () => {
+  const { service, rows, statements } = await create(1, { increment: 3 })
+  const before = statements().length
+  const names = Array.from({ length: 20 }, (_, index) => `keyed ${index}`)
+  const answers = await Promise.all(
+    names.map((name) => {
+      const headers = { 'idempotency-key': `"${name}"` }
+      return service.rest('POST', '/pets', { headers, body: { name, categoryId: 3 } })
+    }),
+  )
+  const kept = new Map((await rows()).map(({ id, name }) => [Number(id), name]))
+  const made = answers.map(({ body }) => kept.get((body as { id: number }).id))
+  expect(made).toEqual(names)
+  const sent = statements().slice(before)
+  const count = (start: string) => sent.filter((text) => text.startsWith(start)).length
+  expect(count('insert into `pets`')).toBe(20)
+  expect(count('begin')).toBeLessThan(10)
+  expect(count('insert into `idempotency_keys`')).toBe(count('begin'))
 })
 
 test('ids that the server does not return: 500, and no creation is repeated', async ({ skip }) => {
@@ -84,5 +106,6 @@ test('ids that the server does not return: 500, and no creation is repeated', as
     throw error
   })
   expect(made.results.map(({ result }) => result)).toEqual(Array(9).fill(undefined))
-  expect(new Set(made.rows.map(({ name }) => name)).size).toBe(made.rows.length)
+  const rows = await made.rows()
+  expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length)
 })

@@ -144,6 +144,30 @@ test('where another instance stores a key in between, all keys are looked for ag
   expect(begun() - before).toBeLessThanOrEqual(12)
 })
 
+test('a key that has expired is stored anew in the transaction that others share', async () => {
+  const service = await startInstance()
+  onTestFinished(async () => void (await service.stop()))
+  const create = (name: string) => {
+    const headers = { 'idempotency-key': `"${name}"` }
+    return service.rest('POST', '/pets', { headers, body: { name, categoryId: 3 } })
+  }
+  const first = await create('old')
+  await service.sql('update idempotency_keys set created_at = 0')
+  const begun = () => service.proxy?.statements.filter((text) => text === 'begin').length ?? 0
+  const before = begun()
+  await using locker = await openSql(service.databaseUrl)
+  await locker('lock tables idempotency_keys write')
+  const names = ['old', ...Array.from({ length: 9 }, (_, index) => `new ${index}`)]
+  const answers = Promise.all(names.map(create))
+  await locker('unlock tables')
+  const statuses = (await answers).map(({ status }) => status)
+  expect(statuses).toEqual(names.map(() => 201))
+  expect((await answers)[0]?.text).not.toBe(first.text)
+  expect(begun() - before, 'none is repeated').toBeLessThanOrEqual(6)
+  const keys = await service.sql('select id from idempotency_keys')
+  expect([keys.length, await service.countPets()]).toEqual([10, 11])
+})
+
 test('a row that is rejected leaves the rows beside it in their transaction', async () => {
   const service = await startInstance()
   onTestFinished(async () => void (await service.stop()))

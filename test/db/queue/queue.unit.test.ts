@@ -234,6 +234,12 @@ test('a thousand calls may wait in a line, or those of a hundred statements; tho
   wait(large, 1_001)
   await turns(2)
   const refused = wait(pages, 1)
+  let isRefused = false
+  refused?.catch(() => {
+    isRefused = true
+  })
+  await drain()
+  expect(isRefused, 'at once: it is not repeated').toBe(true)
   await expect(refused).rejects.toThrow(OverloadedError)
   await expect(refused).rejects.toMatchObject({
     cause: { message: 'Too many calls wait for the database' },
@@ -275,6 +281,21 @@ test('a row that is rejected fails its own call alone, and is searched by halves
   expect(sent).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 4, 5], [6, 7], [6], [7, 8, 9]])
   const answers = (await outcomes).map((one) => (one.status === 'fulfilled' ? one.value : 'no'))
   expect(answers).toEqual([2, 4, 6, 8, 10, 'no', 14, 16, 18])
+})
+
+test('a transaction of a plan is not repeated', async () => {
+  const { queue } = queueOf({ size: 1 })
+  let attempts = 0
+  const failing = {
+    ...({ use: 'write', maxSize: { inProcess: 9, server: 9 } } as const),
+    async transact() {
+      attempts++
+      throw new DatabaseUnavailableError(undefined, true)
+    },
+    output: String,
+  }
+  await expect(queue.run(failing, 1, forever())).rejects.toThrow(DatabaseUnavailableError)
+  expect(attempts).toBe(1)
 })
 
 test('a call that is given up during the search is left out, and one of its identity is answered', async () => {
