@@ -15,6 +15,7 @@ import { compare, merge, type Part, type Table } from './compare.ts'
 import { type BenchDatabase, fillDatabase, growDatabase } from './databases.ts'
 import { deepCases, deepMarkdown } from './deep.ts'
 import { DISTANCES, distantCases, startRelay } from './distant.ts'
+import { flood } from './flood.ts'
 import { model } from './model.ts'
 import { overload } from './overload.ts'
 import { profile } from './profile.ts'
@@ -331,6 +332,7 @@ if (profiled) {
   } else if (options.overload) {
     const open = (contestant: Contestant) => openDatabase('mysql', contestant)
     console.log(`\n${await overload([byHand.mysql, ...services], open, settings)}`)
+    console.log(`\n${await flood(services, open, settings)}`)
   } else if (options.deep) {
     for (const engine of engines) {
       if (engine === 'trpc') continue
