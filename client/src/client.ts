@@ -1,6 +1,7 @@
 /** The typed client for TypeScript frontends. */
 import {
   createTRPCClient,
+  type HTTPBatchLinkOptions,
   httpBatchLink,
   httpLink,
   isTRPCClientError,
@@ -31,10 +32,23 @@ export type PetStatus = Pet['status']
 
 export type PetstoreClient = TRPCClient<AppRouter>
 
+type HeadersInit = NonNullable<RequestInit['headers']>
+type BatchLinkOptions = HTTPBatchLinkOptions<AppRouter['_def']['_config']['$types']>
+
 export interface PetstoreClientOptions {
   /** The URL of the service's tRPC interface, such as `https://pets.example/trpc`. */
   url: string
   apiKey: string
+  /**
+   * Further headers, such as those that a gateway before the service requires; or a function that
+   * returns them, which is called for each request. `authorization` and `Idempotency-Key` among them are
+   * ignored: both are the client's own.
+   */
+  headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>) | undefined
+  /** Sends the requests in place of the global `fetch`, such as that of SvelteKit's `load`. */
+  fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
+  /** The link of tRPC that sends batches: `httpBatchLink` by default, or `httpBatchStreamLink`. */
+  batchLink?: ((options: BatchLinkOptions) => TRPCLink<AppRouter>) | undefined
 }
 
 /**
@@ -48,32 +62,42 @@ export interface PetstoreClientOptions {
  * `newIdempotencyKey`. Null and undefined mean no key. With any other value the call rejects, and sends
  * nothing.
  */
-export function createPetstoreClient({ url, apiKey }: PetstoreClientOptions): PetstoreClient {
-  const authorization = `Bearer ${apiKey}`
-  return createTRPCClient<AppRouter>({
-    links: [
-      apiErrors,
-      splitLink({
-        condition: (op) => hasKey(op) || isLarge(op),
-        true: httpLink({
-          url,
-          transformer,
-          fetch: fetchAnswer,
-          headers: ({ op }) => ({
-            authorization,
-            ...(hasKey(op) && { 'Idempotency-Key': quoted(op.context.idempotencyKey) }),
-          }),
-        }),
-        false: httpBatchLink({
-          url,
-          transformer,
-          fetch: fetchAnswer,
-          maxItems: MAX_BATCH,
-          headers: { authorization },
-        }),
+export function createPetstoreClient(options: PetstoreClientOptions): PetstoreClient {
+  return createTRPCClient<AppRouter>({ links: petstoreLinks(options) })
+}
+
+/**
+ * Returns the links of `createPetstoreClient`, for a tRPC client of your own, which may have other links
+ * before them. Without them a client neither sends idempotency keys nor rejects with ApiError.
+ */
+export function petstoreLinks({
+  url,
+  apiKey,
+  headers,
+  fetch: send,
+  batchLink = httpBatchLink,
+}: PetstoreClientOptions): TRPCLink<AppRouter>[] {
+  const headersWith = async (idempotencyKey?: string): Promise<Headers> => {
+    const all = new Headers(typeof headers === 'function' ? await headers() : headers)
+    all.set('authorization', `Bearer ${apiKey}`)
+    // One key for every call would let the service drop all creations but the first.
+    all.delete('idempotency-key')
+    if (idempotencyKey !== undefined) all.set('idempotency-key', idempotencyKey)
+    return all
+  }
+  const options = { url, transformer, fetch: fetchAnswer(send) }
+  return [
+    apiErrors,
+    splitLink({
+      condition: (op) => hasKey(op) || isLarge(op),
+      true: httpLink({
+        ...options,
+        headers: async ({ op }) =>
+          headersWith(hasKey(op) ? quoted(op.context.idempotencyKey) : undefined),
       }),
-    ],
-  })
+      false: batchLink({ ...options, maxItems: MAX_BATCH, headers: () => headersWith() }),
+    }),
+  ]
 }
 
 /** A response that is incomplete or not of tRPC: a gateway answered in place of the service. */
@@ -87,15 +111,42 @@ class ForeignResponseError extends Error {
   }
 }
 
-// tRPC would fail to read such a response, and its error would not have the response.
-const fetchAnswer = async (input: string | URL | Request, init?: object): Promise<Response> => {
-  const response = await fetch(input, init)
-  const json: unknown = await response.json().catch((cause: unknown) => {
-    if ((init as RequestInit | undefined)?.signal?.aborted) throw cause
-  })
-  if (isAnswer(json)) return Object.assign(response, { json: async () => json })
-  throw new ForeignResponseError(response)
+/**
+ * Returns the `fetch` of the links. It throws ForeignResponseError for a response that tRPC would fail to
+ * read, because tRPC's error would not have the response.
+ */
+const fetchAnswer =
+  (send: PetstoreClientOptions['fetch']) =>
+  async (url: string | URL | Request, given: object = {}): Promise<Response> => {
+    const init: RequestInit = given
+    // tRPC's links pass a text. The global fetch is looked up for each request: MSW replaces it.
+    const response = await (send ?? fetch)(url as string, init)
+    if (response.ok && asksForLines(init)) {
+      if (response.headers.get('content-type')?.startsWith('application/json')) return response
+      throw new ForeignResponseError(response)
+    }
+    const json: unknown = await response.json().catch((cause: unknown) => {
+      if (init.signal?.aborted) throw cause
+    })
+    if (isAnswer(json)) return withJson(response, json)
+    throw new ForeignResponseError(response)
+  }
+
+/** Whether httpBatchStreamLink sends this request: it reads a success from the body, line by line. */
+function asksForLines(init: RequestInit): boolean {
+  const headers = new Headers(init.headers)
+  return (headers.get('trpc-accept') ?? headers.get('accept')) === 'application/jsonl'
 }
+
+// A proxy: the response of SvelteKit's `fetch` is one, too, with a `json` that would read the body again.
+const withJson = (response: Response, json: unknown): Response =>
+  new Proxy(response, {
+    get(_, name) {
+      if (name === 'json') return async () => json
+      const value: unknown = Reflect.get(response, name, response)
+      return typeof value === 'function' ? value.bind(response) : value
+    },
+  })
 
 /** Whether this is an answer of tRPC, to a call or to a batch. For an empty batch tRPC's error has no response. */
 const isAnswer = (json: unknown): boolean =>
@@ -168,7 +219,7 @@ export interface ApiError extends TRPCClientError<AppRouter> {
   fields: Partial<Record<string, string>>
 }
 
-/** Whether this is an error that the service returned to a client of `createPetstoreClient`. */
+/** Whether the service returned this error, to a client with the links of `petstoreLinks`. */
 export const isApiError = (thrown: unknown): thrown is ApiError =>
   isTRPCClientError(thrown) && 'status' in thrown
 

@@ -1,5 +1,12 @@
+import { createTRPCClient, httpBatchLink, httpBatchStreamLink } from '@trpc/client'
 import { expect, test } from 'vitest'
-import { createPetstoreClient, isApiError } from '../support/client.ts'
+import {
+  type AppRouter,
+  createPetstoreClient,
+  httpStatusOf,
+  isApiError,
+  petstoreLinks,
+} from '../support/client.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const clientWith = (apiKey: string, origin = service.origin) =>
@@ -43,6 +50,51 @@ test('an idempotency key can have 1 to 255 printable ASCII characters', async ()
     const create = () =>
       petstore.createPet.mutate({ name: 'Rex', categoryId: 1 }, { context: { idempotencyKey } })
     expect(await create()).toEqual(await create())
+  }
+})
+
+test.each([
+  ['no other', undefined],
+  ['httpBatchLink', httpBatchLink],
+  ['httpBatchStreamLink', httpBatchStreamLink],
+])('a tRPC client of your own keeps keys and errors, with %s for batches', async (_, batchLink) => {
+  const sent: RequestInit[] = []
+  const ownWith = (apiKey: string) =>
+    createTRPCClient<AppRouter>({
+      links: petstoreLinks({
+        url: `${service.origin}/trpc`,
+        apiKey,
+        batchLink,
+        fetch(url, init) {
+          sent.push(init)
+          return fetch(url, init)
+        },
+      }),
+    })
+  const { createPet, getPet, listPets } = ownWith(service.key)
+  const context = { idempotencyKey: `once with ${batchLink?.name}` }
+  const create = () => createPet.mutate({ name: 'Rex', categoryId: 2n ** 60n }, { context })
+  const first = await create()
+  expect(await create()).toEqual(first)
+  expect(sent.splice(0)).toHaveLength(2)
+
+  const calls = [getPet.query({ petId: first.id }), getPet.query({ petId: -1 }), listPets.query()]
+  const [pet, missing, page] = await Promise.allSettled(calls)
+  expect(pet).toEqual({ status: 'fulfilled', value: first })
+  expect(page?.status).toBe('fulfilled')
+  const { reason } = missing as PromiseRejectedResult
+  expect(isApiError(reason) && [reason.code, reason.status, reason.fields]).toEqual([
+    'NOT_FOUND',
+    404,
+    {},
+  ])
+  expect(sent.map(({ headers }) => new Headers(headers).get('trpc-accept'))).toEqual([
+    batchLink === httpBatchStreamLink ? 'application/jsonl' : null,
+  ])
+
+  const wrong = ownWith('petstore_wrong')
+  for (const error of await Promise.all([1, 2].map(() => errorOf(wrong.listPets.query())))) {
+    expect([isApiError(error), httpStatusOf(error)]).toEqual([true, 401])
   }
 })
 

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { httpBatchLink, httpBatchStreamLink } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { afterAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import {
@@ -17,6 +18,7 @@ import {
   newIdempotencyKey,
   type Pet,
   type PetStatus,
+  type PetstoreClient,
   type PetstoreInputs,
   type PetstoreOutputs,
   queryKeyHashFn,
@@ -75,13 +77,18 @@ const recorder = createServer(async (req, res) => {
   const calls = url.pathname.slice('/trpc/'.length).split(',')
   const isBatch = url.searchParams.get('batch') === '1'
   const body = await text(req)
-  const { authorization, 'idempotency-key': key, 'content-type': type } = req.headers
+  const {
+    authorization,
+    'idempotency-key': key,
+    'content-type': type,
+    'x-gateway': gateway,
+  } = req.headers
   received.push({
     method: String(req.method),
     calls,
     inputs: url.searchParams.get('input') ?? body,
     isBatch,
-    headers: { authorization, key, type },
+    headers: { authorization, key, type, gateway },
   })
   const results = calls.map((_, index) => ({ result: { data: transformer.serialize(index) } }))
   res.setHeader('content-type', 'application/json')
@@ -123,26 +130,34 @@ test('httpStatusOf returns the status of a gateway, and undefined without a resp
     [502, 'application/json; charset=utf-8', '<html>'],
     [403, 'application/json', '[]'],
     [403, 'application/json', '[null]'],
+    [200, 'text/html', '<h1>Log in</h1>'],
   ]
-  const left = [...responses]
+  const links = [httpBatchLink, httpBatchStreamLink]
+  const left = links.flatMap(() => responses)
   const gateway = createServer((_req, res) => {
     const [status = 0, type = '', body] = left.shift() ?? []
     res.writeHead(status, { 'content-type': type }).end(body)
   }).listen(0, '127.0.0.1')
   await once(gateway, 'listening')
   const { port } = gateway.address() as AddressInfo // not a path
-  const client = createPetstoreClient({ url: `http://127.0.0.1:${port}/trpc`, apiKey: 'x' })
-  const list = () => client.listPets.query().catch((error: unknown) => error)
-  for (const [status] of responses) {
-    // Two calls are a batch.
-    for (const error of await Promise.all([list(), list()])) {
-      expect([isApiError(error), httpStatusOf(error)]).toEqual([false, status])
+  const url = `http://127.0.0.1:${port}/trpc`
+  const clients = links.map((batchLink) => createPetstoreClient({ url, apiKey: 'x', batchLink }))
+  const list = (client?: PetstoreClient) =>
+    client?.listPets.query().catch((error: unknown) => error)
+  for (const client of clients) {
+    for (const [status] of responses) {
+      // Two calls are a batch.
+      for (const error of await Promise.all([list(client), list(client)])) {
+        expect([isApiError(error), httpStatusOf(error)]).toEqual([false, status])
+      }
     }
   }
   gateway.closeAllConnections()
   gateway.close()
-  const unreachable = await list()
-  expect([isApiError(unreachable), httpStatusOf(unreachable)]).toEqual([false, undefined])
+  for (const client of clients) {
+    const unreachable = await list(client)
+    expect([isApiError(unreachable), httpStatusOf(unreachable)]).toEqual([false, undefined])
+  }
   expect(httpStatusOf(new Error('of another kind'))).toBeUndefined()
 })
 
@@ -200,6 +215,79 @@ test('a batch has at most 20 calls', async () => {
     received.filter((one) => one.method === method).map(({ calls }) => calls.length)
   expect(counts('GET').sort()).toEqual([1, 20, 20])
   expect(counts('POST').sort()).toEqual([1, 20, 20])
+})
+
+/** A query and a creation, each in a batch, and a creation with a key. */
+const eachRequest = async ({ listPets, createPet }: PetstoreClient) => {
+  await Promise.all([
+    listPets.query(),
+    createPet.mutate(rex),
+    createPet.mutate(rex, withKey('the key')),
+  ])
+  return received.map(({ headers }) => headers)
+}
+
+const own = {
+  'X-Gateway': 'open',
+  Authorization: 'Basic eDp5',
+  'IDEMPOTENCY-KEY': 'for all calls',
+}
+test.each([
+  ['an object', own],
+  ['Headers', new Headers(own)],
+  ['pairs', Object.entries(own)],
+  ['a function', () => own],
+  ['an asynchronous function', async () => new Headers(own)],
+])(
+  '%s adds headers to each request, but not in place of those of the client',
+  async (_, headers) => {
+    const sent = await eachRequest(
+      createPetstoreClient({ url: recorded, apiKey: 'the-key', headers }),
+    )
+    expect(sent).toHaveLength(3)
+    const fromClient = { authorization: 'Bearer the-key', gateway: 'open' }
+    for (const each of sent) expect(each).toMatchObject(fromClient)
+    expect(sent.map(({ key }) => key).filter(Boolean)).toEqual(['"the key"'])
+  },
+)
+
+test('headers that cannot be made reject the calls of their request alone, and send nothing', async () => {
+  let failures = 2
+  const headers = async () => {
+    if (failures-- > 0) throw new Error('No token')
+    return {}
+  }
+  const { createPet } = createPetstoreClient({ url: recorded, apiKey: 'the-key', headers })
+  const calls = [createPet.mutate(rex), createPet.mutate(rex), createPet.mutate(rex, withKey('k'))]
+  const outcomes = await Promise.allSettled(calls)
+  for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: { message: 'No token' } })
+  expect(received).toEqual([])
+  expect(await createPet.mutate(rex)).toBe(0)
+})
+
+/** A fetch as that of SvelteKit's `load`: its response reads the body anew for each `json`. */
+const fetchOfSvelteKit = async (url: string, init: RequestInit) =>
+  new Proxy(await fetch(url, init), {
+    get(response, name) {
+      if (name === 'json') return async () => JSON.parse(await response.text())
+      const value: unknown = Reflect.get(response, name, response)
+      return typeof value === 'function' ? value.bind(response) : value
+    },
+  })
+
+test('a fetch of your own sends each request, and its response may have a json of its own', async () => {
+  const urls: string[] = []
+  const petstore = createPetstoreClient({
+    url: recorded,
+    apiKey: 'the-key',
+    fetch(url, init) {
+      expect(this, 'window.fetch accepts no other `this`').toBeUndefined()
+      urls.push(url)
+      return fetchOfSvelteKit(url, init)
+    },
+  })
+  expect(await eachRequest(petstore)).toHaveLength(3)
+  expect(urls).toHaveLength(3)
 })
 
 const create = (bytes: number, letter: string) => () =>

@@ -1,5 +1,6 @@
 /** Calls of every kind with their outcomes, for the service and for its stand-in. */
 import { createPetstoreClient, isApiError, type NewPet } from '@petstore-catalogue/petstore/client'
+import { httpBatchStreamLink } from '@trpc/client'
 
 export interface Keys {
   valid: string
@@ -110,6 +111,20 @@ export async function outcomes(
   )
   await see('a large batch', () =>
     Promise.all(Array.from({ length: 45 }, (_, index) => outcome(() => get(index)))),
+  )
+
+  const stream = createPetstoreClient({
+    url,
+    apiKey: keys.valid,
+    batchLink: httpBatchStreamLink,
+  })
+  await see('streamed queries', () =>
+    Promise.all([1, 999].map((petId) => outcome(() => stream.getPet.query({ petId })))),
+  )
+  await see('streamed creations', () =>
+    Promise.all(
+      [rex, { name: '' }].map((pet) => outcome(() => stream.createPet.mutate(pet as NewPet))),
+    ),
   )
 
   const context = { idempotencyKey: 'a key with "quotes" and \\' }

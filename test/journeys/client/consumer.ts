@@ -7,10 +7,11 @@ import {
   type NewPet,
   type Pet,
   type PetStatus,
+  petstoreLinks,
   queryKeyHashFn,
   transformer,
 } from '@petstore-catalogue/petstore/client'
-import { createTRPCClient, httpLink } from '@trpc/client'
+import { createTRPCClient, httpBatchStreamLink, httpLink } from '@trpc/client'
 
 /** Uses every part of the package, and returns the results. */
 export async function visit(url: string, apiKey: string): Promise<string[]> {
@@ -23,9 +24,19 @@ export async function visit(url: string, apiKey: string): Promise<string[]> {
   const same = await petstore.getPet.query({ petId: Number(id) })
 
   const own = createTRPCClient<AppRouter>({
-    links: [httpLink({ url, transformer, headers: { authorization: `Bearer ${apiKey}` } })],
+    links: petstoreLinks({
+      url,
+      apiKey,
+      batchLink: httpBatchStreamLink,
+      headers: async () => new Headers({ 'X-Gateway': 'open' }),
+      fetch: (input, init) => fetch(input, { ...init, cache: 'no-store' }),
+    }),
   })
-  const all = await own.listPets.query()
+  const authorization = `Bearer ${apiKey}`
+  const bare = createTRPCClient<AppRouter>({
+    links: [httpLink({ url, transformer, headers: { authorization } })],
+  })
+  const [all, others] = [await own.listPets.query(), await bare.listPets.query()]
 
   const refused = await petstore.createPet.mutate({ ...rex, name: '' }).catch((error: unknown) => {
     if (!isApiError(error)) throw error
@@ -33,7 +44,7 @@ export async function visit(url: string, apiKey: string): Promise<string[]> {
   })
   return [
     `${made.name} ${made.categoryId} ${made.status}`,
-    `${first?.id === id} ${same.id === id} ${all.length}`,
+    `${first?.id === id} ${same.id === id} ${all.length} ${others.length}`,
     String(refused),
     queryKeyHashFn([{ petId: id }]),
   ]

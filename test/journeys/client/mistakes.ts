@@ -1,7 +1,14 @@
 /** Exactly the lines that end in "wrong" must not compile. */
-import { createPetstoreClient, isApiError, type Pet } from '@petstore-catalogue/petstore/client'
+import {
+  createPetstoreClient,
+  isApiError,
+  type Pet,
+  petstoreLinks,
+} from '@petstore-catalogue/petstore/client'
+import { httpBatchLink, httpLink } from '@trpc/client'
 
-const petstore = createPetstoreClient({ url: 'http://localhost/trpc', apiKey: '' })
+const options = { url: 'http://localhost/trpc', apiKey: '' }
+const petstore = createPetstoreClient(options)
 
 export const mistakes = [
   petstore.listPets.query({ status: 'lost' }), // wrong
@@ -12,6 +19,11 @@ export const mistakes = [
   petstore.getPet.query(), // wrong
   petstore.fetchPet.query({ petId: 7 }), // wrong
   createPetstoreClient({ url: 'http://localhost/trpc' }), // wrong
+  petstoreLinks({ ...options, fetch: window.fetch, batchLink: httpBatchLink, headers: undefined }),
+  petstoreLinks({ ...options, fetch: () => 'a text' }), // wrong
+  petstoreLinks({ ...options, headers: { 'X-Gateway': 5 } }), // wrong
+  petstoreLinks({ ...options, headers: async () => 'X-Gateway: open' }), // wrong
+  petstoreLinks({ ...options, batchLink: httpLink }), // wrong
 ]
 
 export function misread(pet: Pet, error: unknown): unknown[] {
