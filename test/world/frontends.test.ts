@@ -1,27 +1,18 @@
 /** The packed client in the projects of others: Jest, pnpm, yarn, Vite, and bundlers that read package.json. */
 import { once } from 'node:events'
-import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, inject, onTestFinished } from 'vitest'
 import { emptyProject, run } from '../support/client-package.ts'
 import { blocksOf, packagesIn } from '../support/documents.ts'
-import { freePort } from '../support/mysql.ts'
 import { startService } from '../support/service.ts'
-import { npmTrial, runIn, serve, shell, trial } from './trial.ts'
+import { npmTrial, runIn, sample, serve, shell, trial } from './trial.ts'
 
 const client = inject('clientPackage')
 const readme = path.resolve(import.meta.dirname, '../../client/README.md')
 const text = readFileSync(readme, 'utf8')
-const samples = blocksOf(readme).map(({ code }) => code)
-/** The only sample of client/README.md with these words. */
-function sample(words: string): string {
-  const found = samples.filter((code) => code.includes(words))
-  expect(found, words).toHaveLength(1)
-  return `${found[0]}`
-}
-
 /** README's stand-in as a test, under fake timers that are set as README says. */
 function standInTest(timers: string): string {
   const lines = sample('setupServer(').split('\n')
@@ -165,41 +156,6 @@ npmTrial('eslint-plugin-import', ESLINT, async (project) => {
   project.write('eslint.config.js', program)
   await runIn(project, 'node_modules/.bin/eslint', 'page.js')
   return "finds the client with README's resolver"
-})
-
-npmTrial('Next', ['next', 'react', 'react-dom', client], async (project) => {
-  const service = await startService()
-  onTestFinished(service.stop)
-  const pet = [2n ** 63n - 1n, 'Far', 1n, 'available']
-  await service.sql('insert into pets (id, name, category_id, status) values (?, ?, ?, ?)', pet)
-  mkdirSync(path.join(project.folder, 'app'))
-  const layout = 'export default ({ children }) => <html><body>{children}</body></html>'
-  project.write('app/layout.jsx', layout)
-  // A component of the server hands a bigint to one of the browser.
-  const page = `import { createPetstoreClient } from '@petstore-catalogue/petstore/client'
-    import { Animal } from './animal.jsx'
-    export const dynamic = 'force-dynamic'
-    export default async function Page() {
-      const { URL: url, KEY: apiKey } = process.env
-      const [pet] = await createPetstoreClient({ url, apiKey }).listPets.query()
-      return <Animal pet={pet} />
-    }`
-  project.write('app/page.jsx', page)
-  const animal = `'use client'
-    import { queryKeyHashFn } from '@petstore-catalogue/petstore/client'
-    export const Animal = ({ pet: { id, name } }) => <p title={queryKeyHashFn([id])}>{name}</p>`
-  project.write('app/animal.jsx', animal)
-  const variables = {
-    URL: `${service.origin}/trpc`,
-    KEY: service.key,
-    NEXT_TELEMETRY_DISABLED: '1',
-  }
-  await shell(project, 'NEXT_TELEMETRY_DISABLED=1 node_modules/.bin/next build')
-  const port = await freePort()
-  const start = ['node_modules/.bin/next', 'start', '--port', `${port}`] as const
-  await serve(project, [...start], /Ready/, variables)
-  expect(await (await fetch(`http://localhost:${port}`)).text()).toContain('9223372036854775807')
-  return 'a page calls the service, and hands exact ids to the browser'
 })
 
 const METRO = ['metro', '@react-native/metro-config', '@react-native/babel-preset', 'react-native']

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { emptyProject, type Project, run } from '../support/client-package.ts'
+import { blocksOf } from '../support/documents.ts'
 
 /** The environment in which the programs of Debian are found. */
 export const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` }
@@ -56,6 +57,14 @@ export function npmTrial(
     const name = packages[0]?.replace(/(?<=.)@.*/, '') ?? ''
     return { version: versionOf(project, name), result }
   })
+}
+
+/** The only block of code of client/README.md with these words. */
+export function sample(words: string): string {
+  const blocks = blocksOf(path.resolve(import.meta.dirname, '../../client/README.md'))
+  const found = blocks.filter(({ code }) => code.includes(words))
+  expect(found, words).toHaveLength(1)
+  return `${found[0]?.code}`
 }
 
 /** The version of an installed package. */
