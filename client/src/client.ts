@@ -128,7 +128,7 @@ const fetchAnswer =
     const json: unknown = await response.json().catch((cause: unknown) => {
       if (init.signal?.aborted) throw cause
     })
-    if (isAnswer(json)) return withJson(response, json)
+    if (isAnswer(json, response.status >= 400)) return withJson(response, json)
     throw new ForeignResponseError(response)
   }
 
@@ -148,11 +148,23 @@ const withJson = (response: Response, json: unknown): Response =>
     },
   })
 
-/** Whether this is an answer of tRPC, to a call or to a batch. For an empty batch tRPC's error has no response. */
-const isAnswer = (json: unknown): boolean =>
-  Array.isArray(json)
-    ? json.length > 0 && json.every(isAnswer)
-    : typeof json === 'object' && json !== null && ('result' in json || 'error' in json)
+/**
+ * Whether this is an answer of the service, to a call or to a batch. Gateways, too, answer with an `error`, but
+ * not in its encoding. For an empty batch tRPC's error has no response.
+ */
+function isAnswer(json: unknown, isFailure: boolean): boolean {
+  if (Array.isArray(json)) return json.length > 0 && json.every((one) => isAnswer(one, isFailure))
+  const { error, result } = (json ?? {}) as { error?: unknown; result?: { data?: unknown } }
+  return error === undefined ? !isFailure && typeof result?.data === 'string' : isEncoded(error)
+}
+
+function isEncoded(value: unknown): boolean {
+  try {
+    return typeof transformer.deserialize(value as string) === 'object'
+  } catch {
+    return false
+  }
+}
 
 /**
  * Returns the HTTP status of the response with which a call was rejected; undefined without a response

@@ -131,6 +131,11 @@ test('httpStatusOf returns the status of a gateway, and undefined without a resp
     [403, 'application/json', '[]'],
     [403, 'application/json', '[null]'],
     [200, 'text/html', '<h1>Log in</h1>'],
+    [401, 'application/json', '{"error":"unauthorized"}'],
+    [403, 'application/json', '{"error":{"code":403,"message":"Forbidden"}}'],
+    [429, 'application/json', '[{"error":"slow down"}]'],
+    [502, 'application/json', '{"result":{"data":"x"}}'],
+    [502, 'application/json', '{"result":null,"success":false}'],
   ]
   const links = [httpBatchLink, httpBatchStreamLink]
   const left = links.flatMap(() => responses)
