@@ -23,9 +23,9 @@ export const pagingInputs = (noun: string) => ({
     .max(MAX_LIMIT, `must be at most ${MAX_LIMIT}`)
     .default(20)
     .meta({ description: `Maximum number of ${noun} returned.`, override: { format: 'int32' } }),
-  cursor: int64Input({
-    description: `The \`id\` of the last of the ${noun} seen: the page begins after it.`,
-  }).optional(),
+  cursor: int64Input({})
+    .optional()
+    .meta({ description: `The \`id\` of the last of the ${noun} seen: the page begins after it.` }),
 })
 
 /** An id, a space, and a text. */
@@ -54,9 +54,10 @@ export function textCursor(noun: string, field: string, maxLength = MAX_LENGTH) 
       const id = BigInt(digits)
       return { id: id < LAST_ID ? id : LAST_ID, value }
     })
+    .meta({ override: { type: 'string', minLength: 3, maxLength: length, pattern } })
+    .optional()
     .meta({
       description: `The \`id\`, a space, and the \`${field}\` of the last of the ${noun} seen: the page begins after it.`,
-      override: { type: 'string', minLength: 3, maxLength: length, pattern },
     })
 }
 

@@ -24,8 +24,8 @@ export const Owners = z.array(Owner).max(MAX_LIMIT).meta({ id: 'Owners' })
 
 export const ListOwners = z.object({
   ...pagingInputs('owners'),
-  cursor: textCursor('owners', 'name', NAME).optional(),
-  prefix: textInput({ description: 'Keep only names that begin so.' }, NAME).optional(),
+  cursor: textCursor('owners', 'name', NAME),
+  prefix: textInput({}, NAME).optional().meta({ description: 'Keep only names that begin so.' }),
 })
 
 const ownerId = int64Input({ description: 'Identifier of the owner.' })

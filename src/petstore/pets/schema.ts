@@ -22,11 +22,9 @@ export const NewPet = z
       }),
       categoryId: int64Input({ description: categoryDescription, examples: [3] }),
       // With `default`, client generators would make the field required.
-      status: PetStatus.meta({
-        description: 'Availability of the animal: `available` when it is left out.',
-      })
-        .optional()
-        .transform((status = 'available') => status),
+      status: PetStatus.optional()
+        .transform((status = 'available') => status)
+        .meta({ description: 'Availability of the animal: `available` when it is left out.' }),
     },
     notAnObject,
   )
@@ -57,9 +55,9 @@ const { limit, cursor } = pagingInputs('animals')
 export const ListPets = z.object(
   {
     limit,
-    status: PetStatus.meta({
+    status: PetStatus.optional().meta({
       description: 'Keep only animals with this availability status.',
-    }).optional(),
+    }),
     cursor,
   },
   notAnObject,
