@@ -1,5 +1,12 @@
 /** Pages of rows, by id or by a column and the id. Concurrent callers share queries. */
-import { type Compilable, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import {
+  type Compilable,
+  type Kysely,
+  type RawBuilder,
+  type SelectQueryBuilder,
+  type SelectType,
+  sql,
+} from 'kysely'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables } from '../tables.ts'
 
@@ -10,23 +17,36 @@ export interface Page<Item> {
   next: unknown
 }
 
-/** What the input `cursor` reads: the id of the last row seen, and its value of the column `by`. */
-type Cursor = bigint | { id: bigint; value: unknown }
-
-interface PageQuery {
+/** The query of a page of a list by id: `cursor` is the id of the last row seen. */
+interface ById {
   limit: number
-  cursor?: Cursor | undefined
+  cursor?: bigint | undefined
+}
+
+/** The query of a page of a list by a column: `cursor` is the id of the last row seen, and its value of the column. */
+interface ByColumn<Value = unknown> {
+  limit: number
+  cursor?: { id: bigint; value: Value } | undefined
 }
 
 /** Returns whether a query has a field: for optional filters. */
 export type Has<Query> = (field: keyof Query) => boolean
 
+/** The columns of these tables that have values of this type, each with its table: `pets.id`. */
+type Column<Table extends keyof Tables, Type> = {
+  [Name in Table]: {
+    [Column in keyof Tables[Name] & string]: SelectType<Tables[Name][Column]> extends Type
+      ? `${Name}.${Column}`
+      : never
+  }[keyof Tables[Name] & string]
+}[Table]
+
 interface Pages<Query, Table extends keyof Tables, Row, Item> {
-  /** A column that the list is ordered by before the id. It is never null. */
-  by?: string
-  /** The direction of both: by default `ascending`, by id the order of creation. */
+  /** The column of the ids, which the list selects as `id`: never null, and no two rows have the same one. */
+  id: NoInfer<Column<Table, bigint>>
+  /** The direction of the order: by default `ascending`, by id the order of creation. */
   order?: 'ascending' | 'descending'
-  /** Returns the query for the rows of one table, without conditions. Its columns include `id` and `by`. */
+  /** Returns the query for the rows of a table or a join, without conditions. A join names each column with its table. */
   select(db: Kysely<Tables>, has: Has<Query>): SelectQueryBuilder<Tables, Table, Row>
   /**
    * Adds the conditions of the filters; `value` stands for a value of the query. They follow that of the cursor,
@@ -37,40 +57,51 @@ interface Pages<Query, Table extends keyof Tables, Row, Item> {
     value: Value<Query>,
     has: Has<Query>,
   ): SelectQueryBuilder<Tables, Table, Row>
-  /** Returns the cursor of the page after this row, as the input `cursor` takes it: by default its id. */
-  next?(row: Row): unknown
   /** Converts a row to a new item, for each caller. It must not change the row. */
-  item(row: Row): Item
+  item(row: WithId<Row>): Item
+}
+
+type WithId<Row> = Row & { id: bigint }
+
+interface PagesBy<Query extends ByColumn, Table extends keyof Tables, Row, Item>
+  extends Pages<Query, Table, Row, Item> {
+  /** The column that the list is ordered by before the id, of the type of the cursor's value. It is never null. */
+  by: NoInfer<Column<Table, NonNullable<Query['cursor']>['value']>>
+  /** Returns the cursor of the page after this row, as the input `cursor` takes it. */
+  next(row: WithId<Row>): unknown
 }
 
 /** The column with the number of the page that a row belongs to, where one query reads several. */
 const PAGE = '$page'
 
-const id = sql.ref<bigint>('id')
-
 /**
- * Returns the plan that reads a page: the first `limit` items, after `cursor` if there is one. It needs an index:
- * first the columns of filters that compare for equality, then those of the order. Queries with the same fields
+ * Returns the plan that reads a page by id: the first `limit` items, after `cursor` if there is one. It needs an
+ * index: first the columns of filters that compare for equality, then those of the order. Queries with the same fields
  * share a statement, because a round trip costs more than a page: with a statement for each, a fifth fewer
  * pages at random cursors are read. Callers with the same query share the rows.
  */
-export function pages<
-  Query extends PageQuery,
-  Table extends keyof Tables,
-  Row extends { id: bigint },
-  Item,
->({
-  by,
-  order = 'ascending',
-  select,
-  where = (rows) => rows,
-  next = ({ id }) => id,
-  item,
-}: Pages<Query, Table, Row, Item>): StatementPlan<Query, Page<Item>, Page<Row>> {
-  type PageRow = Row & { [PAGE]?: bigint | number }
-  const isAscending = order === 'ascending'
+export const pages = <Query extends ById, Table extends keyof Tables, Row, Item>(
+  list: Pages<Query, Table, Row, Item>,
+): StatementPlan<Query, Page<Item>, Page<WithId<Row>>> => planOf(list, undefined, ({ id }) => id)
+
+/**
+ * Does the same by another column, and then by id.
+ * @public Lists by a text need it, such as that of owners in test/visits.
+ */
+export const pagesBy = <Query extends ByColumn, Table extends keyof Tables, Row, Item>(
+  list: PagesBy<Query, Table, Row, Item>,
+): StatementPlan<Query, Page<Item>, Page<WithId<Row>>> =>
+  planOf(list, sql.ref<unknown>(list.by), list.next)
+
+function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, Item>(
+  { id: idColumn, order, select, where = (rows) => rows, item }: Pages<Query, Table, Row, Item>,
+  column: RawBuilder<unknown> | undefined,
+  next: (row: WithId<Row>) => unknown,
+): StatementPlan<Query, Page<Item>, Page<WithId<Row>>> {
+  type PageRow = WithId<Row> & { [PAGE]?: bigint | number }
+  const isAscending = order !== 'descending'
   const direction = isAscending ? 'asc' : 'desc'
-  const column = by === undefined ? undefined : sql.ref<unknown>(by)
+  const id = sql.ref<bigint>(idColumn)
 
   /** Adds the condition for the rows after the cursor of a query, which has one. */
   function afterCursor(rows: SelectQueryBuilder<Tables, Table, Row>, value: Value<Query>) {
@@ -87,7 +118,7 @@ export function pages<
   return {
     use: 'read',
     // Pages of one statement are ordered here, and texts as their database orders them only there.
-    maxSize: { inProcess: 1, server: by === undefined ? 8 : 1 },
+    maxSize: { inProcess: 1, server: column ? 1 : 8 },
     identityOf: textOf,
     // The schema of a query leaves few sets of fields.
     kindOf(query) {
@@ -101,7 +132,8 @@ export function pages<
       const queries = values.map((value) => {
         const all = select(db, has)
         const rows = where(has('cursor') ? afterCursor(all, value) : all, value, has)
-        const ordered = column ? rows.orderBy(column, direction) : rows
+        const found = rows.select(id.as('id'))
+        const ordered = column ? found.orderBy(column, direction) : found
         // One more row shows whether another page follows.
         return ordered.orderBy(id, direction).limit(value(({ limit }) => limit + 1))
       })
@@ -109,7 +141,7 @@ export function pages<
     },
     split(result, queries) {
       const rows: PageRow[] = result.rows
-      const rowsOf: Row[][] = queries.length === 1 ? [rows] : queries.map(() => [])
+      const rowsOf: WithId<Row>[][] = queries.length === 1 ? [rows] : queries.map(() => [])
       if (queries.length > 1) {
         for (const row of rows) rowsOf[Number(row[PAGE])]?.push(row)
         // Rows that are in order already take next to no time.
@@ -117,7 +149,7 @@ export function pages<
         for (const page of rowsOf) page.sort((one, other) => (one.id < other.id ? -sign : sign))
       }
       return queries.map(({ limit }, index) => {
-        const rows = rowsOf[index] as Row[] // as many as queries
+        const rows = rowsOf[index] as WithId<Row>[] // as many as queries
         const items = rows.length > limit ? rows.slice(0, limit) : rows
         const last = rows.length > limit ? items.at(-1) : undefined
         return { items, next: last && next(last) }

@@ -13,7 +13,7 @@ import { engineOf, now } from '../../db/engine.ts'
 import type { Value } from '../../db/plan.ts'
 import { creation } from '../../db/plans/creations.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
-import { type Has, pages } from '../../db/plans/pages.ts'
+import { type Has, pages, pagesBy } from '../../db/plans/pages.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
 import type { Tables } from '../../db/tables.ts'
@@ -81,8 +81,9 @@ export const ownerStore = (db: Database) => ({
 /** No name is greater: it has the last character of Unicode as often as a name may have one. */
 const LAST_NAME = '\u{10ffff}'.repeat(NAME)
 
-const pageOfOwners = pages({
-  by: 'name',
+const pageOfOwners = pagesBy({
+  id: 'test_owners.id',
+  by: 'test_owners.name',
   select(db, _: Has<ListOwners>) {
     return db.selectFrom(engineOf(db).forceIndex('test_owners', 'test_owners_name')).selectAll()
   },
@@ -169,6 +170,7 @@ const newVisit = creation(
 )
 
 const pageOfVisits = pages({
+  id: 'test_visits.id',
   order: 'descending',
   select(db, _: Has<ListVisits>) {
     return db.selectFrom(engineOf(db).forceIndex('test_visits', 'test_visits_owner')).selectAll()

@@ -44,6 +44,7 @@ const newPet = creation(
 const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
 
 const pageOfPets = pages({
+  id: 'pets.id',
   select(db, has: Has<ListPets>) {
     const byStatus = () => engineOf(db).forceIndex('pets', 'pets_status_id')
     return db.selectFrom(has('status') ? byStatus() : 'pets').select(columns)

@@ -32,6 +32,7 @@ async function newPool(settings: { timeout?: number } = {}, to = url) {
 }
 const list = (db: Database) => execute(db, db.selectFrom('pets').select('id'))
 const pagesOfKeys = pages({
+  id: 'api_keys.id',
   select: (db) => db.selectFrom('api_keys').select('id'),
   item: ({ id }) => id,
 })
