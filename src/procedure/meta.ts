@@ -34,8 +34,8 @@ export interface RestMeta {
     /** The path that replaces the operation, without parameters. */
     successor: `/${string}`
   }
-  /** The message of 404, for an operation on one resource that may not exist. */
-  notFound?: string
+  /** The message of 404, for an operation on a resource that may not exist; of several resources, all of them. */
+  notFound?: string | string[]
   /** The message of 409: a unique value is taken, or the state of the resource forbids the action. */
   conflict?: string
 }

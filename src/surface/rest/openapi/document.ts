@@ -129,13 +129,14 @@ type Row = [condition: unknown, description: string, ...errors: [Problem, ...Pro
 
 /** Returns all responses of a route by status; `schema` is that of its success. */
 function responsesOf(route: Route, schema: object | undefined) {
-  const { method, readsBody, takesKey, notFound = '', conflict, creates } = route
+  const { method, readsBody, takesKey, notFound = [], conflict, creates } = route
   const { status, deprecated, example, operation } = route
   const always = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
 
   const keyRunning = 'A request with the same `Idempotency-Key` is still running'
   const violation = 'The resource exists already, or its state does not allow the request'
+  const missing = [notFound].flat().map((message) => new Problem('NOT_FOUND', message))
   const taken = new Problem('CONFLICT', conflict ?? '')
   const errors: Row[] = [
     [!readsBody, 'A parameter is invalid', badRequest(route)],
@@ -147,7 +148,7 @@ function responsesOf(route: Route, schema: object | undefined) {
     ],
     [true, 'The API key is missing or invalid', problem('invalidKey')],
     [method !== 'GET', 'The API key may only read', problem('readOnlyKey')],
-    [notFound, 'The identifier does not exist', new Problem('NOT_FOUND', notFound)],
+    [missing.length > 0, 'The identifier does not exist', ...(missing as [Problem])],
     [true, 'The request did not arrive in time', problem('timeout')],
     [conflict && !takesKey, violation, taken],
     [conflict && takesKey, `${violation}. ${keyRunning}`, taken, problem('keyRunning')],
