@@ -1,7 +1,8 @@
 /** Statements that a store makes for a call. */
-import type { Compilable, QueryResult } from 'kysely'
+import { type Compilable, type QueryResult, sql } from 'kysely'
 import type { Database } from './database.ts'
-import type { Deadline } from './deadline.ts'
+import type { Deadline, WithDeadline } from './deadline.ts'
+import type { Tables } from './tables.ts'
 
 /**
  * Compiles and executes a query, once. Throws the errors of db/errors.ts, and the reason of the deadline; by
@@ -12,3 +13,19 @@ export const execute = <Row>(
   query: Compilable<Row>,
   deadline?: Deadline,
 ): Promise<QueryResult<Row>> => db.runner.execute<Row>({ ...query.compile(), deadline })
+
+/**
+ * Locks the row with this id until the end of the transaction, and returns whether there is one: databases count the
+ * rows that an update matches, also those that it does not change. Throws the errors of db/errors.ts.
+ * @public Relations need it, such as that of visits and helpers in test/visits.
+ */
+export async function lockRow(
+  db: Database,
+  table: keyof Tables,
+  id: bigint,
+  { deadline }: WithDeadline,
+): Promise<boolean> {
+  const lock = sql`update ${sql.table(table)} set id = id where id = ${id}`
+  const query = { compile: () => lock.compile(db) }
+  return (await execute(db, query, deadline)).numAffectedRows === 1n
+}

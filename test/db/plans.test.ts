@@ -1,6 +1,9 @@
-/** Frequent statements use a whole index, by `explain`, and a page reads only its own entries of it. */
+/** Frequent statements use a whole index, by `explain`, and a page reads only its own entries of it, also of a join. */
+import type { Kysely } from 'kysely'
 import { expect, test } from 'vitest'
 import { Deadline } from '../../db/deadline.ts'
+import { type Has, pages, pagesBy } from '../../db/plans/pages.ts'
+import type { Tables } from '../../db/tables.ts'
 import { createKey, findKey, recordUses } from '../../src/keys/store.ts'
 import type { PetStatus } from '../../src/petstore/pets/schema.ts'
 import { petStore } from '../../src/petstore/pets/store.ts'
@@ -8,6 +11,8 @@ import { engine } from '../support/database.ts'
 import { keyedWritesOf, onceOf } from '../support/keyed.ts'
 import { migratedForFile } from '../support/migrated.ts'
 import { storePets } from '../support/pets.ts'
+import { helperStore } from '../visits/helpers/store.ts'
+import { up } from '../visits/router.ts'
 
 const COUNT = 5_000
 const RARE = BigInt(COUNT - 10)
@@ -95,6 +100,64 @@ test.each(['without statistics', 'with statistics'])('pets, %s', async (state) =
   expect(plans).toEqual(
     reads.map(([what, , sqlite, mysql]) => [what, engine === 'mysql' ? mysql : sqlite]),
   )
+})
+
+test.each(['without statistics', 'with statistics'])('a join, %s', async (state) => {
+  if (state === 'without statistics') {
+    await up(db as never)
+    const visits = stored.map((_, index) => `(1, '${index}', 0, 0)`)
+    await sql(`insert into test_visits (owner_id, reference, at, urgent) values ${visits.join()}`)
+    // One of ten visits has each helper.
+    const links = stored.map((_, index) => `(${COUNT - index}, ${index % 10})`)
+    await sql(`insert into test_links (visit_id, helper_id) values ${links.join()}`)
+  } else {
+    await sql(engine === 'mysql' ? 'analyze table test_links, test_visits' : 'analyze')
+  }
+  const { listVisits } = helperStore(db)
+  const list = (cursor?: bigint) => listVisits({ deadline }, { helperId: 3n, limit: 20, cursor })
+  const queries = await sent(/^\W*select\b.*\btest_links\b/is, async () => {
+    expect((await list()).items[0]?.id).toBe(7n)
+    expect((await list(2_507n)).items[0]?.id).toBe(2_517n)
+  })
+  const plans = await Promise.all(queries.map(planOf))
+  const visit =
+    engine === 'mysql' ? 'eq_ref PRIMARY 8' : 'SEARCH test_visits USING PRIMARY (rowid=?)'
+  const links =
+    engine === 'mysql'
+      ? ['search test_links_helper 8', 'search test_links_helper 16']
+      : ['(helper_id=?)', '(helper_id=? AND visit_id>?)'].map(
+          (columns) => `SEARCH test_links USING COVERING INDEX ${columns}`,
+        )
+  expect(plans).toEqual(links.map((step) => `${step}; ${visit}`))
+  if (engine === 'sqlite') return
+  // 21 entries of each table, and one that finds the end.
+  for (const query of queries) expect(await entriesRead(query)).toBeLessThanOrEqual(43)
+})
+
+test('a list whose order cannot work does not compile', () => {
+  type ById = Has<{ limit: number; cursor?: bigint }>
+  type ByText = Has<{ limit: number; cursor?: { id: bigint; value: string } }>
+  const byId = {
+    select: (db: Kysely<Tables>, _: ById) => db.selectFrom('pets').select('name'),
+    item: (pet: object) => pet,
+  }
+  const byText = { ...byId, select: (db: Kysely<Tables>, _: ByText) => byId.select(db, () => true) }
+  const next = () => ''
+  pages({ ...byId, id: 'pets.id' })
+  // @ts-expect-error: two tables of a join may have such a column
+  pages({ ...byId, id: 'id' })
+  // @ts-expect-error: a text is no id
+  pages({ ...byId, id: 'pets.name' })
+  // @ts-expect-error: the query does not read this table
+  pages({ ...byId, id: 'api_keys.id' })
+  pagesBy({ ...byText, id: 'pets.id', by: 'pets.name', next })
+  // @ts-expect-error: the cursor has a text
+  pagesBy({ ...byText, id: 'pets.id', by: 'pets.category_id', next })
+  const ofVisits = (db: Kysely<Tables>, _: ByText) => db.selectFrom('test_visits').select('at')
+  const visits = { id: 'test_visits.id', select: ofVisits, item: byId.item, next } as const
+  pagesBy({ ...visits, by: 'test_visits.reference' })
+  // @ts-expect-error: the column may be null
+  pagesBy({ ...visits, by: 'test_visits.note' })
 })
 
 test('keys and idempotency keys', async () => {

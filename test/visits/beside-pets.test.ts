@@ -6,9 +6,9 @@ import { proceduresWith, router, unique } from '../../src/procedure/procedure.ts
 import { create } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
-import { createVisitStores, visitProcedures } from './router.ts'
+import { visitProcedures } from './procedures.ts'
+import { createVisitStores, up } from './router.ts'
 import { NewVisit, Visit } from './schema.ts'
-import { up } from './store.ts'
 
 const { procedure } = proceduresWith<ReturnType<typeof createVisitStores>>()
 

@@ -1,130 +1,26 @@
-/** The procedures of visits. */
-import { z } from 'zod'
+/** The resources that the tests serve in place of those of the service: see src/petstore/resources.ts. */
+import type { Kysely } from 'kysely'
 import type { Database } from '../../db/database.ts'
-import { Problem } from '../../src/errors/problem.ts'
-import type { Call } from '../../src/procedure/call.ts'
-import { paged } from '../../src/procedure/paging.ts'
-import { found, proceduresWith, router, unique } from '../../src/procedure/procedure.ts'
-import { write, writeIdempotent } from '../../src/procedure/write.ts'
-import { described, resourcesOf } from '../support/procedures.ts'
-import {
-  ListOwners,
-  ListVisits,
-  NewVisit,
-  OneVisit,
-  Owners,
-  Visit,
-  VisitChange,
-  Visits,
-} from './schema.ts'
-import { ownerStore, visitStore } from './store.ts'
+import { router } from '../../src/procedure/procedure.ts'
+import { resourcesOf } from '../support/procedures.ts'
+import { helperProcedures } from './helpers/procedures.ts'
+import * as helpers from './helpers/store.ts'
+import { visitProcedures } from './procedures.ts'
+import * as visits from './store.ts'
+
+export const visitRouter = router({ ...visitProcedures, ...helperProcedures })
 
 export const createVisitStores = (db: Database) => ({
-  owners: ownerStore(db),
-  visits: visitStore(db),
+  owners: visits.ownerStore(db),
+  visits: visits.visitStore(db),
+  helpers: helpers.helperStore(db),
 })
-type Stores = ReturnType<typeof createVisitStores>
-const { procedure } = proceduresWith<Stores>()
+export type Stores = ReturnType<typeof createVisitStores>
 
-const at = new Date('2026-01-02T03:04:05Z')
-const example: Visit = { id: 7n, reference: 'V-1', at, urgent: false, note: null, closedAt: null }
-const all = '/owners/{ownerId}/visits'
-const one = `${all}/{visitId}` as const
-const noVisit = (id: bigint) => `There is no visit with the id ${id}`
-const ofOne = { notFound: noVisit(7n), example }
-const conflict = 'There is a visit with this reference already'
-const closedAlready = 'This visit is closed already'
-
-const noOwner = (id: bigint) => `There is no owner with the id ${id}`
-/** Returns the stores. Throws NOT_FOUND unless the owner exists. */
-async function withOwner(call: Call<Stores>, ownerId: bigint) {
-  const { stores } = call
-  found(await stores.owners.get(call, ownerId), noOwner(ownerId))
-  return stores
-}
-
-const listOwners = procedure
-  .meta(described('GET', '/owners', { isPaged: true, example: [{ id: 3n, name: 'Ada' }] }))
-  .input(ListOwners)
-  .output(paged(Owners))
-  .query(({ ctx, input }) => ctx.stores.owners.list(ctx, input))
-
-const listVisits = procedure
-  .meta(described('GET', all, { isPaged: true, notFound: noOwner(3n), example: [example] }))
-  .input(ListVisits)
-  .output(paged(Visits))
-  .query(async ({ ctx, input }) => {
-    const { visits } = await withOwner(ctx, input.ownerId)
-    return await visits.list(ctx, input)
-  })
-
-const createVisit = procedure
-  .meta(
-    described('POST', all, {
-      creates: '/owners/{ownerId}/visits/{id}',
-      takesKey: true,
-      ...{ notFound: noOwner(3n), conflict, example, exampleInput: { reference: 'V-1', at } },
-    }),
-  )
-  .input(NewVisit)
-  .output(Visit)
-  .mutation(({ ctx, input }) =>
-    writeIdempotent(ctx, async (call) => {
-      const { visits } = await withOwner(call, input.ownerId)
-      return await unique(visits.create(call, input), conflict)
-    }),
-  )
-
-const getVisit = procedure
-  .meta(described('GET', one, ofOne))
-  .input(OneVisit)
-  .output(Visit)
-  .query(async ({ ctx, input }) =>
-    found(await ctx.stores.visits.get(ctx, input), noVisit(input.visitId)),
-  )
-
-const updateVisit = procedure
-  .meta(described('PATCH', one, { ...ofOne, exampleInput: { note: null } }))
-  .input(VisitChange)
-  .output(Visit)
-  .mutation(({ ctx, input }) =>
-    write(ctx, async (call) => {
-      const { visits } = call.stores
-      await visits.update(call, input)
-      return found(await visits.get(call, input), noVisit(input.visitId))
-    }),
-  )
-
-const removeVisit = procedure
-  .meta(described('DELETE', one, { notFound: noVisit(7n) }))
-  .input(OneVisit)
-  .output(z.void())
-  .mutation(({ ctx, input }) =>
-    write(ctx, async (call) => {
-      const isRemoved = await call.stores.visits.remove(call, input)
-      found(isRemoved || undefined, noVisit(input.visitId))
-    }),
-  )
-
-const closeVisit = procedure
-  .meta(described('POST', `${one}/close`, { ...ofOne, takesKey: true, conflict: closedAlready }))
-  .input(OneVisit)
-  .output(Visit)
-  .mutation(({ ctx, input }) =>
-    writeIdempotent(ctx, async (call) => {
-      const { owners, visits } = call.stores
-      const wasOpen = await visits.close(call, input)
-      const visit = found(await visits.get(call, input), noVisit(input.visitId))
-      if (!wasOpen) throw new Problem('CONFLICT', closedAlready)
-      await owners.count(call, input.ownerId)
-      return visit
-    }),
-  )
-
-export const visitProcedures = {
-  ...{ listOwners, listVisits, createVisit, getVisit, updateVisit, removeVisit, closeVisit },
-}
-export const visitRouter = router(visitProcedures)
-
-/** What is served in place of the service's own resources. */
 export const visitResources = resourcesOf(visitRouter, createVisitStores)
+
+/** Both migrations. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await visits.up(db)
+  await helpers.up(db)
+}

@@ -15,7 +15,7 @@ import { creation } from '../../db/plans/creations.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { type Has, pages, pagesBy } from '../../db/plans/pages.ts'
 import { retry } from '../../db/retry.ts'
-import { execute } from '../../db/statement.ts'
+import { execute, lockRow } from '../../db/statement.ts'
 import type { Tables } from '../../db/tables.ts'
 import {
   type ListOwners,
@@ -117,6 +117,9 @@ export const visitStore = (db: Database) => ({
 
   newVisit: newVisit(db),
 
+  /** Locks a visit until the end of the transaction, if there is one. */
+  lock: (call: WithDeadline, id: bigint) => lockRow(db, 'test_visits', id, call),
+
   /** Throws DuplicateError if there is a visit with this reference. */
   async create(call: WithDeadline, visit: NewVisit): Promise<Visit> {
     return toNewVisit(await newVisit(db).insert(call, visit), visit)
@@ -187,7 +190,7 @@ const pageOfVisits = pages({
   item: toVisit,
 })
 
-function toVisit(row: Selectable<Tables['test_visits']>): Visit {
+export function toVisit(row: Selectable<Tables['test_visits']>): Visit {
   const { id, reference, note } = row
   const dateOf = (time: bigint) => new Date(Number(time))
   const closedAt = row.closed_at === null ? null : dateOf(row.closed_at)

@@ -5,8 +5,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { meanwhile } from '../support/meanwhile.ts'
 import { abortable } from '../support/raw.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
-import { visitResources, type visitRouter } from './router.ts'
-import { up } from './store.ts'
+import { up, visitResources, type visitRouter } from './router.ts'
 
 const service = await serviceForFile({}, { resources: visitResources, prepare: up })
 const client = trpcClient<typeof visitRouter>(service.origin, service.key)

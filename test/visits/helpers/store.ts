@@ -1,0 +1,138 @@
+/** The store of helpers: their table, that of the links to visits, and the migration of both. */
+import type { ColumnDefinitionBuilder, Generated, Kysely } from 'kysely'
+import { createTable } from '../../../db/columns.ts'
+import type { Database } from '../../../db/database.ts'
+import type { WithDeadline } from '../../../db/deadline.ts'
+import { engineOf } from '../../../db/engine.ts'
+import { DuplicateError } from '../../../db/errors.ts'
+import type { Value } from '../../../db/plan.ts'
+import { creation } from '../../../db/plans/creations.ts'
+import { lookUp } from '../../../db/plans/lookup.ts'
+import { type Has, pages } from '../../../db/plans/pages.ts'
+import { execute, lockRow } from '../../../db/statement.ts'
+import { toVisit } from '../store.ts'
+import type { Helper, HelperOfVisit, ListVisitsOfHelper, NewHelper } from './schema.ts'
+
+declare module '../../../db/tables.ts' {
+  interface Tables {
+    /** `visits` is the number of links. */
+    test_helpers: { id: Generated<bigint>; name: string; visits: bigint }
+    test_links: { id: Generated<bigint>; visit_id: bigint; helper_id: bigint }
+  }
+}
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  const notNull = (column: ColumnDefinitionBuilder) => column.notNull()
+  const helpers = await createTable(db, 'test_helpers')
+  await helpers
+    .addColumn('name', 'varchar(40)', notNull)
+    .addColumn('visits', 'bigint', notNull)
+    .execute()
+  const links = await createTable(db, 'test_links')
+  await links
+    .addColumn('visit_id', 'bigint', notNull)
+    .addColumn('helper_id', 'bigint', notNull)
+    // Each begins with what its list is of.
+    .addUniqueConstraint('test_links_visit', ['visit_id', 'helper_id'])
+    .addUniqueConstraint('test_links_helper', ['helper_id', 'visit_id'])
+    .execute()
+}
+
+/** Maximum number of links that one transaction removes. */
+export const PIECE = 1_000
+
+export const helperStore = (db: Database) => ({
+  get: (call: WithDeadline, id: bigint) => db.runner.run(helperById, id, call.deadline),
+
+  newHelper: newHelper(db),
+
+  /** Returns the visits of a helper, by ascending id. */
+  listVisits: (call: WithDeadline, query: ListVisitsOfHelper) =>
+    db.runner.run(pageOfVisits, query, call.deadline),
+
+  /** Links a visit, which is locked, to a helper, unless it is. Returns whether there is such a helper. */
+  async link(call: WithDeadline, { visitId, helperId }: HelperOfVisit): Promise<boolean> {
+    if (!(await lockRow(db, 'test_helpers', helperId, call))) return false
+    const link = { visit_id: visitId, helper_id: helperId }
+    try {
+      await execute(db, db.insertInto('test_links').values(link), call.deadline)
+      await count(db, call, helperId, 1n)
+    } catch (error) {
+      if (!(error instanceof DuplicateError)) throw error
+    }
+    return true
+  },
+
+  /** Removes the link of a visit, which is locked, to a helper, if there is one. Returns whether there is such a helper. */
+  async unlink(call: WithDeadline, { visitId, helperId }: HelperOfVisit): Promise<boolean> {
+    if (!(await lockRow(db, 'test_helpers', helperId, call))) return false
+    const links = db.deleteFrom('test_links').where('visit_id', '=', visitId)
+    const removal = links.where('helper_id', '=', helperId)
+    const { numAffectedRows = 0n } = await execute(db, removal, call.deadline)
+    await count(db, call, helperId, -numAffectedRows)
+    return true
+  },
+
+  /** Returns the ids of the helpers of a visit, in the order in which they are locked. */
+  async idsOf({ deadline }: WithDeadline, visitId: bigint): Promise<bigint[]> {
+    const links = db.selectFrom('test_links').select('helper_id').where('visit_id', '=', visitId)
+    const { rows } = await execute(db, links.orderBy('helper_id'), deadline)
+    return rows.map(({ helper_id }) => helper_id)
+  },
+
+  /**
+   * Removes up to `PIECE` links of a helper, and at last the helper. Returns whether it is removed, or undefined if
+   * there is no such helper.
+   */
+  async removeSome(call: WithDeadline, helperId: bigint): Promise<boolean | undefined> {
+    if (!(await lockRow(db, 'test_helpers', helperId, call))) return undefined
+    const links = db.selectFrom('test_links').select('id').where('helper_id', '=', helperId)
+    const { rows } = await execute(db, links.limit(PIECE), call.deadline)
+    if (rows.length === 0) {
+      await execute(db, db.deleteFrom('test_helpers').where('id', '=', helperId), call.deadline)
+      return true
+    }
+    const ids = rows.map(({ id }) => id)
+    await execute(db, db.deleteFrom('test_links').where('id', 'in', ids), call.deadline)
+    await count(db, call, helperId, -BigInt(ids.length))
+    return false
+  },
+})
+
+/** Adds to the number of visits of a helper. */
+async function count(db: Database, { deadline }: WithDeadline, id: bigint, by: bigint) {
+  const change = db.updateTable('test_helpers').set((eb) => ({ visits: eb('visits', '+', by) }))
+  await execute(db, change.where('id', '=', id), deadline)
+}
+
+const newHelper = creation(
+  'test_helpers',
+  (value: Value<NewHelper>) => ({ name: value(({ name }) => name), visits: 0n }),
+  (id, { name }): Helper => ({ id, name, visits: 0n }),
+)
+
+const helperById = lookUp<bigint, Helper>({
+  select(db, ids) {
+    const wanted = ids.map((value) => value((id) => id))
+    return db.selectFrom('test_helpers').selectAll().where('id', 'in', wanted)
+  },
+  identityOf: (helper) => (typeof helper === 'bigint' ? helper : helper.id),
+})
+
+const pageOfVisits = pages({
+  id: 'test_links.visit_id',
+  select(db, _: Has<ListVisitsOfHelper>) {
+    return db
+      .selectFrom(engineOf(db).forceIndex('test_links', 'test_links_helper'))
+      .innerJoin('test_visits', 'test_visits.id', 'test_links.visit_id')
+      .selectAll('test_visits')
+  },
+  where(visits, value) {
+    return visits.where(
+      'test_links.helper_id',
+      '=',
+      value(({ helperId }) => helperId),
+    )
+  },
+  item: toVisit,
+})
