@@ -202,18 +202,44 @@ test('every operation has a sample for the TypeScript client that runs', async (
 })
 
 test.each([
-  ['listPets', 'get', '/pets', 200, 'Pets', ['limit', 'status', 'cursor']],
-  ['createPet', 'post', '/pets', 201, 'Pet', ['Idempotency-Key']],
-  ['getPet', 'get', '/pets/{petId}', 200, 'Pet', ['petId']],
-] as const)('%s: %s %s returns %i with %s', (id, method, path, success, name, parameters) => {
-  const operation = operationAt(method, path)
-  const { operationId, deprecated, security, responses } = operation
-  const [scheme = ''] = Object.keys(document.components.securitySchemes)
-  expect([operationId, deprecated]).toEqual([id, id === 'getPet' ? true : undefined])
-  expect(security).toEqual([{ [scheme]: [] }])
-  expect(operation.parameters?.map((parameter) => parameter.name)).toEqual(parameters)
-  expect(responses[success]?.content).toMatchObject({
-    'application/json': { schema: { $ref: `#/components/schemas/${name}` } },
+  ['the petstore', appRouter],
+  ['visits', visitRouter],
+])('the operations of %s have the fields of their inputs, and their outputs', (_, router) => {
+  const { paths, components } = JSON.parse(make(router, 'https://x/v1')) as Document
+  const [scheme = ''] = Object.keys(components.securitySchemes)
+  for (const { name, rest, input, output } of operationsOf(router)) {
+    const operation = paths[rest.path]?.[rest.method.toLowerCase()] as Operation
+    const { operationId, deprecated = false, security, parameters = [], responses } = operation
+    expect([operationId, deprecated]).toEqual([name, rest.deprecated !== undefined])
+    expect(security).toEqual([{ [scheme]: [] }])
+    const object = (input instanceof z.ZodPrefault ? input.unwrap() : input) as z.ZodObject
+    const fields = Object.keys(object.shape)
+    const isInUrl = (field: string) => !rest.exampleInput || rest.path.includes(`{${field}}`)
+    const inHeader = rest.takesKey ? ['Idempotency-Key'] : []
+    const names = [...fields.filter(isInUrl), ...inHeader].sort()
+    expect(parameters.map(({ name }) => name).sort(), name).toEqual(names)
+    const bodyId = `${input.meta()?.id}`
+    const body = rest.exampleInput && (components.schemas[bodyId] as Described)
+    const inBody = fields.filter((field) => !isInUrl(field))
+    expect(Object.keys(body?.properties ?? {}).sort(), name).toEqual(inBody.sort())
+    const status = rest.creates ? 201 : output instanceof z.ZodVoid ? 204 : 200
+    const schema = { $ref: `#/components/schemas/${output.meta()?.id}` }
+    const content = status === 204 ? undefined : { 'application/json': { schema } }
+    expect(responses[status]).toMatchObject({ ...(content && { content }) })
+  }
+})
+
+test('404 has the messages of all resources that an operation needs', () => {
+  const { paths } = JSON.parse(make(visitRouter, 'https://x/v1')) as Document
+  const { put } = paths['/owners/{ownerId}/visits/{visitId}/helpers/{helperId}'] ?? {}
+  const error = (message: string) => ({ value: { code: 'NOT_FOUND', message, status: 404 } })
+  expect(put?.responses[404]?.content).toMatchObject({
+    'application/json': {
+      examples: {
+        NOT_FOUND: error('There is no visit with the id 7'),
+        NOT_FOUND_2: error('There is no helper with the id 5'),
+      },
+    },
   })
 })
 
