@@ -67,8 +67,8 @@ export interface Service extends Shared {
   readonly rateLimit: RateLimit | undefined
   /** Milliseconds that a call may wait for the database, and so may the look-up of its API key. */
   readonly timeout: number
-  /** Logs a 5xx error. */
-  report(error: Problem, record: RequestRecord): void
+  /** Logs a 5xx error, with the name of its operation: for a call of a batch, its own. */
+  report(error: Problem, record: RequestRecord, operation?: string): void
 }
 
 /** Serves a request by the surface that has its path. Returns false if none has it. */
@@ -125,7 +125,9 @@ async function answerCalls(
     const { status, headers, body: text, outcomes } = await surface.reply(calls, match, body)
     const record = recordOf(res)
     record.outcomes = outcomes
-    for (const { error } of outcomes ?? []) if (error) service.report(error, record)
+    for (const { error, operation } of outcomes ?? []) {
+      if (error) service.report(error, record, operation)
+    }
     answer(res, status, headers, text)
   } catch (thrown) {
     answerError(service, res, surface, headers, thrown)
@@ -205,7 +207,8 @@ export function reporter(
 ): Service['report'] {
   // One line for each rejected call would fill the log during an overload: there is one a second.
   let quietUntil = 0
-  return (error, { requestId, traceId, spanId }) => {
+  return (error, record, operation = record.operation) => {
+    const { requestId, traceId, spanId } = record
     if (error.status < 500) return
     if (error.cause instanceof OverloadedError) {
       if (performance.now() < quietUntil) return
@@ -213,6 +216,6 @@ export function reporter(
       return log.error('Too many calls wait for the database')
     }
     if (error.cause instanceof BrokenDatabaseError) return reportBroken(error.cause)
-    log.error({ requestId, traceId, spanId, err: error.cause ?? error }, error.message)
+    log.error({ requestId, traceId, spanId, operation, err: error.cause ?? error }, error.message)
   }
 }

@@ -181,6 +181,7 @@ test.each(['/v1/pets', '/trpc/createPet'])(
     expect(cause).toMatchObject({
       level: 'error',
       msg: 'Internal server error',
+      operation: 'createPet',
       err: { message: expect.stringMatching(/category_id/), stack: expect.any(String) },
     })
     expect(line).toMatchObject({ msg: 'request', operation: 'createPet', status: 500 })
@@ -206,7 +207,8 @@ test.each(['/v1/pets', '/trpc/createPet'])(
     }
     const [cause] = await entriesOf(id)
     const names = engine === 'mysql' ? /for key '(pets\.)?operators_own'/ : /pets\.name/
-    expect(cause).toMatchObject({ err: { message: expect.stringMatching(names) } })
+    const err = { message: expect.stringMatching(names) }
+    expect(cause).toMatchObject({ operation: 'createPet', err })
     expect(server.stderr).not.toContain('Sesame')
   },
 )

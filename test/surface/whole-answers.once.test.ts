@@ -491,22 +491,26 @@ test.each(rows.map((row, index) => [`${index}: ${row[1].slice(0, 60)}`, row] as 
 
 test('500', async () => {
   await service.sql('alter table pets rename to animals')
-  const error = {
+  const errorOf = (operation: string) => ({
     level: 'error',
+    operation,
     msg: bug.message,
     err: expect.objectContaining({
       type: expect.stringMatching(/Error$/),
       message: expect.stringMatching(/./),
       stack: expect.stringMatching(/\n +at /),
     }),
-  }
-  const once = { errors: [error] }
-  await expectWhole(['rest getPet', 'GET /v1/pets/1', {}, bug, deprecated], once)
-  await expectWhole(['trpc createPet', 'POST /trpc/createPet', post(trpcAda), bug], once)
+  })
+  const get = { errors: [errorOf('getPet')] }
+  await expectWhole(['rest getPet', 'GET /v1/pets/1', {}, bug, deprecated], get)
+  const creation = { errors: [errorOf('createPet')] }
+  await expectWhole(['trpc createPet', 'POST /trpc/createPet', post(trpcAda), bug], creation)
   const both = ok([trpcError(bug), trpcError(bug)])
   const calls = { ...mixed(['listPets', 500], ['listPets', 500]), status: 500 }
   const batch = 'GET /trpc/listPets,listPets?batch=1'
-  await expectWhole(['trpc', batch, {}, both, {}, calls], { errors: [error, error] })
+  await expectWhole(['trpc', batch, {}, both, {}, calls], {
+    errors: [errorOf('listPets'), errorOf('listPets')],
+  })
 })
 
 test('503', async () => {
