@@ -3,6 +3,12 @@ import { onTestFinished, vi } from 'vitest'
 
 const now = performance.now.bind(performance)
 
+/** Stops `performance.now` until the test ends; timers are not affected. */
+export function stopClock(): void {
+  vi.spyOn(performance, 'now').mockReturnValue(now())
+  onTestFinished(() => void vi.restoreAllMocks())
+}
+
 /** Puts `performance.now` ahead by these milliseconds, until the test ends; timers are not affected. */
 export function pass(ahead: number): void {
   vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
