@@ -14,7 +14,7 @@ import { operationsOf } from '../../src/procedure/operations.ts'
 import { routerOf, runOperation } from '../../src/surface/trpc/functions.ts'
 import { MAX_BATCH, transformer } from '../../src/wire/encoding.ts'
 import type { NewPet } from './client.ts'
-import { sharedInMemory } from './memory.ts'
+import { sharedInMemory } from './memory/shared.ts'
 
 const NEVER = new Deadline(Number.POSITIVE_INFINITY)
 

@@ -1,7 +1,7 @@
 /** The stand-in for tests of frontends; test/journeys tests it as a package. */
 import { setupServer } from 'msw/node'
 import { expect, onTestFinished, test } from 'vitest'
-import { sharedInMemory } from '../../client/src/memory.ts'
+import { sharedInMemory } from '../../client/src/memory/shared.ts'
 import { petstoreHandlers } from '../../client/src/testing.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'

@@ -1,6 +1,6 @@
 /** The store of Idempotency-Keys by its function: equal and different inputs, outputs, calls that fail. */
 import { expect, test } from 'vitest'
-import { sharedInMemory } from '../../client/src/memory.ts'
+import { sharedInMemory } from '../../client/src/memory/shared.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { keyedWritesOf, onceOf } from '../support/keyed.ts'
 import { migratedForFile } from '../support/migrated.ts'

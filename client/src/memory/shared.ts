@@ -1,10 +1,11 @@
 /** What all calls of the stand-in share: transactions and Idempotency-Keys in memory. */
 import { parse, stringify } from 'devalue'
-import { problem } from '../../src/errors/problem.ts'
-import type { NewPet } from '../../src/petstore/pets/schema.ts'
-import type { Call, KeyedWrites, Shared } from '../../src/procedure/call.ts'
-import { outputOfRow, outputOfWork } from '../../src/procedure/write.ts'
-import { type Stores, storesInMemory, type Undo } from './memory-stores.ts'
+import { problem } from '../../../src/errors/problem.ts'
+import type { NewPet } from '../../../src/petstore/pets/schema.ts'
+import type { Call, KeyedWrites, Shared } from '../../../src/procedure/call.ts'
+import { outputOfRow, outputOfWork } from '../../../src/procedure/write.ts'
+import { type Stores, storesInMemory } from './stores.ts'
+import type { Undo } from './table.ts'
 
 /** Returns what all calls of the stand-in share, with these pets in memory. */
 export function sharedInMemory(initial: NewPet[]): Shared<Stores> {

@@ -1,0 +1,57 @@
+/** The tables of the stand-in do what those of the databases do. */
+import { expect, test } from 'vitest'
+import { Table, type Undo } from '../../../client/src/memory/table.ts'
+import { DuplicateError } from '../../../db/errors.ts'
+
+interface Owner {
+  id: bigint
+  name: string
+  /** Unique. */
+  mail: string | null
+}
+const owner = (name: string, mail: string | null = null) => ({ name, mail })
+
+test('a unique value is taken once, and null is none', () => {
+  const owners = new Table<Owner>([owner('Ada', 'a'), owner('Eve'), owner('Eve')], ['mail'])
+  const [ada, eve] = owners.rows as [Owner, Owner, Owner]
+  expect(() => owners.insert(owner('Zoe', 'a'))).toThrow(DuplicateError)
+  expect(() => owners.update(eve, { mail: 'a' })).toThrow(DuplicateError)
+  owners.update(ada, { mail: 'a', name: 'Ada L.' })
+  expect(owners.insert(owner('Zoe', 'z'))).toBe(4n)
+  expect(owners.get(1n)).toEqual({ id: 1n, name: 'Ada L.', mail: 'a' })
+  expect(owners.get(5n)).toBeUndefined()
+})
+
+test('the changes of a transaction are undone in reverse, and no id is assigned again', () => {
+  const owners = new Table<Owner>([owner('Ada'), owner('Eve'), owner('Zoe')])
+  const before = structuredClone(owners.rows)
+  const undo: Undo[] = []
+  const [ada, eve] = owners.rows as [Owner, Owner, Owner]
+  owners.insert(owner('Lin'), undo)
+  owners.update(eve, { name: 'Eva' }, undo)
+  owners.remove(ada, undo)
+  owners.remove(eve, undo)
+  expect(owners.rows.map(({ name }) => name)).toEqual(['Zoe', 'Lin'])
+  for (const step of undo.reverse()) step()
+  expect(owners.rows).toEqual(before)
+  expect(owners.insert(owner('Lin'))).toBe(5n)
+})
+
+test('a page is by id or by a text, in the order of code points, after the cursor and with a filter', () => {
+  // In code points, the last one comes after the one before it; in UTF-16, it does not.
+  const names = ['b', 'a', 'a', 'ab', 'B', 'a\uff01', 'a\u{1f415}']
+  const owners = new Table<Owner>(names.map((name) => owner(name)))
+  const ids = (...parameters: Parameters<typeof owners.page>) =>
+    owners.page(...parameters).items.map(({ id }) => Number(id))
+  expect(ids({ limit: 10 })).toEqual([1, 2, 3, 4, 5, 6, 7])
+  expect(ids({ limit: 2, cursor: 3n })).toEqual([4, 5])
+  expect(ids({ limit: 2, cursor: 3n }, { order: 'descending' })).toEqual([2, 1])
+  expect(ids({ limit: 10 }, { by: 'name' })).toEqual([5, 2, 3, 4, 6, 7, 1])
+  const after = (id: bigint, value: string) => ({ limit: 2, cursor: { id, value } })
+  expect(ids(after(2n, 'a'), { by: 'name' })).toEqual([3, 4])
+  expect(ids(after(3n, 'a'), { by: 'name', order: 'descending' })).toEqual([2, 5])
+  expect(ids({ limit: 10 }, { where: ({ name }) => name.length === 1 })).toEqual([1, 2, 3, 5])
+  expect(owners.page({ limit: 6 }).next).toBe(6n)
+  expect(owners.page({ limit: 3 }, { by: 'name' }).next).toBe('3 a')
+  expect(owners.page({ limit: 7 }).next).toBeUndefined()
+})
