@@ -1,4 +1,4 @@
-/** The guard of transactions: code that would wait for a lane that its own transaction holds fails instead. */
+/** The guard of transactions: code that would wait for the session that its own transaction holds fails instead. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 const storage = new AsyncLocalStorage<true>()

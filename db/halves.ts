@@ -5,13 +5,14 @@ interface Attempts<Item> {
   attempt(items: Item[]): Promise<void>
   /** Whether one of several items may be to blame for an error of their attempt, which then had no effect. */
   blamesOne(error: unknown): boolean
-  /** Takes note of items that failed. */
-  fail(items: Item[], error: unknown): void
+  /** Takes note of an item that is to blame. */
+  fail(item: Item, error: unknown): void
 }
 
 /**
  * Runs items of which one is to blame for the failure of all: searches it by halves, and the next one if there is
- * another. Of a hundred items, a bad one costs eight attempts. Throws what `fail` throws.
+ * another. Of a hundred items, a bad one costs eight attempts. Throws an error of which no one is to blame, and does
+ * not run the rest.
  */
 export async function searchInHalves<Item>(
   items: Item[],
@@ -27,11 +28,12 @@ export async function searchInHalves<Item>(
       await attempt(some)
       done = end
     } catch (error) {
-      if (some.length > 1 && blamesOne(error)) {
+      if (!blamesOne(error)) throw error
+      if (some.length > 1) {
         bad = end
         continue
       }
-      fail(some, error)
+      fail(some[0] as Item, error) // there is one
       done = end
       bad = undefined
     }

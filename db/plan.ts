@@ -10,7 +10,7 @@ export type Use = 'read' | 'write' | 'readiness'
 /** Returns a placeholder for the value that `read` returns of an input at each execution. */
 export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
 
-/** What all plans have. `Shared` is the result of an input, of which each caller gets an `Output`. */
+/** What all plans have. `Shared` is the result, once for each input; `Output` is what each caller gets of it. */
 interface Common<Input, Output, Shared> {
   readonly use: 'read' | 'write'
   /** Maximum number of inputs that run together, in a database of this process and on a server. */
@@ -50,7 +50,7 @@ export interface StatementPlan<Input, Output, Shared = unknown>
 export interface TransactionPlan<Input, Output, Shared = unknown>
   extends Common<Input, Output, Shared> {
   /** Runs the inputs in a transaction on the session, and returns their results, in their order. */
-  transact(
+  runTogether(
     inputs: Input[],
     session: Session,
     deadline: Deadline,
@@ -112,7 +112,7 @@ export class Statements {
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? parameter.valueOf(inputs) : parameter,
     )
-    return { ...query, parameters, isRead: plan.use === 'read' }
+    return { ...query, parameters }
   }
 
   #compiledOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): CompiledQuery {

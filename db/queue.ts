@@ -3,7 +3,7 @@
  * waits in a line. This is its way:
  *
  * `run` → `#wait` → `#gather` ⇢ (it waits in a line for others) `#makeDue` → `decide` ⇢ (for a session)
- * `#begin` → `#runGroups` → `statements.execute` → `session.execute` ⇢ `group.resolve`
+ * `#begin` → `#runGroups` → `#attempt` → `statements.execute` → `session.execute` ⇢ `group.resolve`
  *
  * | A call | begins |
  * |---|---|
@@ -23,7 +23,7 @@ import { refuseInTransaction } from './guard.ts'
 import { searchInHalves } from './halves.ts'
 import { type Group, Line, type Loan, type Usage } from './line.ts'
 import type { Plan, Statements, Use } from './plan.ts'
-import { pauseAfter } from './retry.ts'
+import { pauseOrThrow } from './retry.ts'
 import type { Runner } from './runner.ts'
 import type { Demand, Session, Sessions, Statement } from './session.ts'
 
@@ -100,8 +100,8 @@ export class Queue implements Runner, Demand {
       try {
         return plan.output(await this.#wait(line, input, identity, deadline))
       } catch (error) {
-        if ('transact' in plan || plan.blamesOne?.(error)) throw error
-        await pauseAfter(attempt, error, plan.use === 'read', deadline)
+        if ('runTogether' in plan || plan.blamesOne?.(error)) throw error
+        await pauseOrThrow(attempt, error, plan.use === 'read', deadline)
       }
     }
   }
@@ -109,8 +109,9 @@ export class Queue implements Runner, Demand {
   async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
     using own = new Deadline(statement.deadline ? Number.POSITIVE_INFINITY : this.timeout)
     const deadline = statement.deadline ?? own
-    const isRead = statement.isRead ?? SelectQueryNode.is(statement.query)
-    const use = statement.isForReadiness ? 'readiness' : isRead ? 'read' : 'write'
+    // A read does not wait behind writes. Raw SQL may write.
+    const byQuery = SelectQueryNode.is(statement.query) ? 'read' : 'write'
+    const use = statement.isForReadiness ? 'readiness' : byQuery
     const session = await this.borrow(use, deadline)
     try {
       return await session.execute<Row>(statement, deadline)
@@ -165,7 +166,7 @@ export class Queue implements Runner, Demand {
       this.#forget(line) // what waited in it may have been given up
       this.#waiting.push(line)
       this.#gather(line, isAlone)
-    } else if (line.isDue) this.decide()
+    } else if (line.isDue) this.decide() // it may need another session now
     return await entry.promise
   }
 
@@ -179,7 +180,8 @@ export class Queue implements Runner, Demand {
       queueMicrotask(() => this.#makeDue(line, gathering))
       if (this.#isInProcess) line.beginTurn()
     } else if (isEarly) setImmediate(this.#makeDue, line, gathering)
-    // The answers of this turn bring the next requests: with one turn, there were a tenth more statements.
+    // Clients that are answered in this turn send their next requests in the following one: with one turn, there
+    // were a tenth more statements.
     else setImmediate(this.#makeDueInATurn, line, gathering)
   }
 
@@ -233,7 +235,7 @@ export class Queue implements Runner, Demand {
 
   #begin(line: Line, session: Session): void {
     const { work } = line
-    const isOne = 'needsConsecutiveIds' in work && !session.hasConsecutiveIds
+    const isOne = !isLoan(work) && work.needsConsecutiveIds && !session.hasConsecutiveIds
     const groups = line.take(isOne ? 1 : undefined)
     // The rest waits behind the lines that came meanwhile.
     this.#forget(line)
@@ -293,14 +295,19 @@ export class Queue implements Runner, Demand {
       }
     }
     const outcomes: Outcome[] = []
-    await searchInHalves(groups, {
-      attempt: async (some) => {
-        const live = some.filter(({ isLive }) => isLive)
-        if (live.length > 0) outcomes.push(...(await this.#attempt(plan, session, live)))
-      },
-      blamesOne: (error) => plan.blamesOne?.(error) ?? false,
-      fail: (some, error) => outcomes.push(...some.map((group) => ({ group, error }))),
-    })
+    try {
+      await searchInHalves(groups, {
+        attempt: async (some) => {
+          const live = some.filter(({ isLive }) => isLive)
+          if (live.length > 0) outcomes.push(...(await this.#attempt(plan, session, live)))
+        },
+        blamesOne: (error) => plan.blamesOne?.(error) ?? false,
+        fail: (group, error) => outcomes.push({ group, error }),
+      })
+    } catch (error) {
+      const isLeft = (group: Group) => outcomes.every((outcome) => outcome.group !== group)
+      outcomes.push(...groups.filter(isLeft).map((group) => ({ group, error })))
+    }
     return outcomes
   }
 
@@ -312,8 +319,8 @@ export class Queue implements Runner, Demand {
   ): Promise<Outcome[]> {
     const inputs = groups.map(({ input }) => input) as never[] // those of the line are of its plan
     const deadline = jointDeadline(groups.flatMap(({ entries }) => [...entries]))
-    const results = await ('transact' in plan
-      ? plan.transact(inputs, session, deadline, this.statements)
+    const results = await ('runTogether' in plan
+      ? plan.runTogether(inputs, session, deadline, this.statements)
       : this.statements.execute(plan, inputs, session, deadline))
     return groups.map((group, index) => ({ group, result: results[index] }))
   }

@@ -25,7 +25,7 @@ const FINAL = [DatabaseTimeoutError, OverloadedError, BrokenDatabaseError, Missi
  * conflicts with other transactions. Throws the error of this attempt if there is no other one, or the reason
  * of the deadline. What is not `repeatable` is repeated only if the attempt certainly had no effect.
  */
-export async function pauseAfter(
+export async function pauseOrThrow(
   attempt: number,
   error: unknown,
   repeatable: boolean,
@@ -44,7 +44,7 @@ export async function pauseAfter(
 }
 
 /**
- * Returns the result of `work`, with more attempts as `pauseAfter` says. Throws the error of the last attempt,
+ * Returns the result of `work`, with more attempts as `pauseOrThrow` says. Throws the error of the last attempt,
  * or the reason of the deadline. In a transaction there is one attempt, because the transaction is repeated
  * as a whole.
  */
@@ -57,7 +57,7 @@ export async function retry<Value>(
     try {
       return await work()
     } catch (error) {
-      await pauseAfter(attempt, error, repeatable, deadline)
+      await pauseOrThrow(attempt, error, repeatable, deadline)
     }
   }
 }

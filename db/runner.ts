@@ -4,6 +4,7 @@ import type { Deadline } from './deadline.ts'
 import type { Plan } from './plan.ts'
 import type { Statement } from './session.ts'
 
+/** Outside a transaction that is the queue, and on one session the `SessionRunner` of transaction.ts. */
 export interface Runner {
   /** Milliseconds that a statement without a deadline may take. */
   readonly timeout: number

@@ -6,8 +6,6 @@ import type { Deadline } from './deadline.ts'
 export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   /** The deadline that ends the statement, also on the server. */
   deadline?: Deadline | undefined
-  /** Whether the statement only reads, so that it does not wait behind writes; by default a `selectFrom` does, and raw SQL may write. */
-  isRead?: boolean
   /** Whether it is of readiness: it goes first, and may use one session more than the maximum. */
   isForReadiness?: boolean
 }

@@ -110,7 +110,7 @@ class SessionRunner implements Runner {
     input: Input,
     deadline: Deadline,
   ): Promise<Output> {
-    if ('transact' in plan) throw new Error('A transaction has no transactions')
+    if ('runTogether' in plan) throw new Error('A transaction has no transactions')
     const [shared] = await this.#inTurn(deadline, () =>
       this.#statements.execute(plan, [input], this.#session, deadline),
     )

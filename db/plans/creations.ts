@@ -1,4 +1,8 @@
-/** Creations of rows. Concurrent ones share a statement; with keys, a transaction. Each returns the id of its row. */
+/**
+ * Creations of rows. Concurrent ones share a statement: `insert into pets …`. With Idempotency-Keys they share a
+ * transaction: `begin` → `insert into pets …` → (`delete from idempotency_keys …`, of expired keys) → `insert into
+ * idempotency_keys …`, with the answers → `commit`. Each returns the id of its row.
+ */
 import type { Generated, InsertObject, Kysely } from 'kysely'
 import type { Database } from '../database.ts'
 import type { Deadline, WithDeadline } from '../deadline.ts'
@@ -90,7 +94,7 @@ function withKeys<Row>(
     use: 'write',
     maxSize: { inProcess: MAX_KEYED_ROWS, server: MAX_KEYED_ROWS },
     isEarly: true,
-    transact: (inputs, session, deadline, statements) =>
+    runTogether: (inputs, session, deadline, statements) =>
       transact(session, deadline, async () => {
         const run = { session, deadline, statements }
         const outcomes = await insertRows(rows, inputs, run)
@@ -126,16 +130,14 @@ async function insertRows<Row>(
     for (const [index, input] of some.entries()) outcomes.set(input, { id: ids[index] as bigint })
   }
   const isOfRow = (error: unknown) => isRejected(error) && session.isInTransaction
-  const fail = (some: KeyedRow<Row>[], error: unknown) => {
-    if (!isOfRow(error)) throw error
-    for (const input of some) outcomes.set(input, { error })
-  }
+  const fail = (input: KeyedRow<Row>, error: unknown) => void outcomes.set(input, { error })
   const together = session.hasConsecutiveIds ? [inputs] : inputs.map((input) => [input])
   for (const some of together) {
     try {
       await attempt(some)
     } catch (error) {
-      if (some.length === 1 || !isOfRow(error)) fail(some, error)
+      if (!isOfRow(error)) throw error
+      if (some.length === 1) fail(some[0] as KeyedRow<Row>, error)
       else await searchInHalves(some, { attempt, blamesOne: isOfRow, fail })
     }
   }

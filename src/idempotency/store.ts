@@ -37,8 +37,8 @@ export function identityOf({ api_key_id, key_hash }: Key): string {
 }
 
 /**
- * Returns the row of a key, if there is one. Throws CONFLICT if another instance is about to store it, which has
- * no answer yet: an insert would wait for that one, and all that share its transaction with it.
+ * Returns the row of a key, if there is one. Throws CONFLICT if another instance is storing the key now:
+ * an insert would wait for that one, and all that share its transaction with it.
  */
 export async function find(
   db: Database,

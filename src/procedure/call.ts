@@ -9,7 +9,7 @@ import type { Page } from './paging.ts'
 
 /** What all calls of a process share. `Stores` are those of the product. */
 export interface Shared<Stores = unknown> {
-  /** The stores outside transactions. */
+  /** The stores outside transactions, made by the product's `createStores` in process/start.ts. */
   readonly stores: Stores
   /**
    * Runs `work` in a transaction, again after an attempt that certainly had no effect. Throws the errors of
@@ -36,8 +36,8 @@ export interface Creation<Input, Output> {
 /**
  * Mutations with an Idempotency-Key, for the holder of the API key alone. If the key was used before, both methods
  * return the output of that call; they throw CONFLICT while that call is running, and UNPROCESSABLE_CONTENT if it
- * was another one. They make up to three attempts, and up to six in conflicts with other transactions, which are
- * safe because of the key. They throw DatabaseUnavailableError.
+ * was another one. They make up to three attempts, and six after conflicts with other transactions: to
+ * repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
  */
 export interface KeyedWrites<Stores> {
   /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */

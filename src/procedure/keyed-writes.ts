@@ -2,7 +2,7 @@
 import { parse, stringify } from 'devalue'
 import type { Database, RootDatabase } from '../../db/database.ts'
 import { KeyTakenError } from '../../db/errors.ts'
-import { pauseAfter } from '../../db/retry.ts'
+import { pauseOrThrow } from '../../db/retry.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
 import * as idempotencyKeys from '../idempotency/store.ts'
@@ -55,7 +55,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
     return this.#once(call, text, async (key, expired) => {
       const answerOf = (id: bigint) => stringify(outputOfRow(call, creation, id, input))
       const id = await creation.insert(call, input, { key, expired, answerOf })
-      return outputOfRow(call, creation, id, input)
+      return outputOfRow(call, creation, id, input) // the same as was stored
     })
   }
 
@@ -67,13 +67,13 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
     if (this.#running.includes(name)) throw problem('keyRunning')
     this.#running.push(name)
     try {
-      return await this.#attempt(call, key, attempt)
+      return await this.#tryUntilStored(call, key, attempt)
     } finally {
       this.#running.splice(this.#running.indexOf(name), 1)
     }
   }
 
-  async #attempt<Output>(
+  async #tryUntilStored<Output>(
     { deadline }: Call,
     key: idempotencyKeys.NewKey,
     attempt: Attempt<Output>,
@@ -82,19 +82,19 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
       // Before each attempt: the row says whether an earlier one, or another instance, was committed. The look-up
       // has attempts of its own.
       const known = await idempotencyKeys.find(this.#db, key, deadline)
-      if (known && known.age < this.#lifetime) return answerOf(known, key) as Output // of the same operation
+      if (known && known.age < this.#lifetime) return outputOfStored(known, key) as Output // of the same operation
       try {
         return await attempt(key, known?.id)
       } catch (error) {
         const isTaken = error instanceof KeyTakenError
-        if (!isTaken || count > 0) await pauseAfter(count, error, true, deadline)
+        if (!isTaken || count > 0) await pauseOrThrow(count, error, true, deadline)
       }
     }
   }
 }
 
 /** Returns the output of the call that has stored the key. Throws UNPROCESSABLE_CONTENT if that was another request. */
-function answerOf(stored: idempotencyKeys.StoredKey, key: idempotencyKeys.NewKey): unknown {
+function outputOfStored(stored: idempotencyKeys.StoredKey, key: idempotencyKeys.NewKey): unknown {
   const isSame = stored.operation === key.operation && stored.fingerprint === key.fingerprint
   if (!isSame) throw problem('keyUsed')
   return parse(stored.answer)

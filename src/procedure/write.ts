@@ -1,4 +1,4 @@
-/** Mutations: each runs in a transaction, again after an attempt that certainly had no effect. */
+/** Mutations: transactions, or a single insert, each again after an attempt that certainly had no effect. */
 import { parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Call, Creation, Work } from './call.ts'
 

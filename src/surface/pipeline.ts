@@ -182,7 +182,7 @@ async function lookUpCaller(
   const record = recordOf(res)
   const prefix = visiblePrefix(token ?? '')
   if (record.keyId === undefined) record.keyPrefix = prefix
-  // A key that was valid a moment ago is not rejected because of other callers at its IP address.
+  // A key that was valid before is not rejected because of other callers at its IP address.
   const isCounted = !token || !authenticator.remembers(token)
   if (isCounted) rateLimit?.countIpAddress(res, count)
   if (token === undefined) throw problem('missingKey')

@@ -288,7 +288,7 @@ test('a transaction of a plan is not repeated', async () => {
   let attempts = 0
   const failing = {
     ...({ use: 'write', maxSize: { inProcess: 9, server: 9 } } as const),
-    async transact() {
+    async runTogether() {
       attempts++
       throw new DatabaseUnavailableError(undefined, true)
     },
