@@ -16,24 +16,28 @@ import { type AppRouter, transformer } from '../support/router.ts'
 import { errorOf, serviceForFile, startService } from '../support/service.ts'
 
 const metrics = await newMetrics()
-const service = await serviceForFile({ ...metrics.variables, KEEP_ALIVE_TIMEOUT: '3s' })
+const service = await serviceForFile(metrics.variables)
+const database = { url: service.databaseUrl, remove: async () => {} }
 /** For the requests that do not arrive in full. */
-const patient = await serviceForFile(
-  {},
-  { database: { url: service.databaseUrl, remove: async () => {} } },
+const patient = await serviceForFile({}, { database })
+/** For connections on which nothing happens. */
+const hurried = await serviceForFile(
+  { KEEP_ALIVE_TIMEOUT: '1s', DATABASE_TIMEOUT: '3s' },
+  { database },
 )
 // The look-up of a key that is not cached could be later than what is wrong.
 beforeAll(() => service.rest('GET', '/pets'))
 afterAll(async () => expect(await countPets(service.sql)).toBe(0))
 
-const open = () =>
-  connect({ port: Number(new URL(service.origin).port), allowHalfOpen: true }).on('error', () => {})
+const open = ({ origin } = service) =>
+  connect({ port: Number(new URL(origin).port), allowHalfOpen: true }).on('error', () => {})
 
-const sendAll = (parts: string[]) => converse(service.origin, parts, { expected: 2 })
+type Conversation = Awaited<ReturnType<typeof converse>>
+const send = (parts: string | string[]) => converse(service.origin, parts, { expected: 2 })
+const lastAnswer = async (parts: string | string[]) => onlyAnswer(await send(parts))
 
-/** The only response on a connection, which the server then closes. */
-async function lastAnswer(parts: string | string[], send = sendAll): Promise<RawAnswer> {
-  const { answers, closed } = await send([parts].flat())
+/** The only response on a connection, which the server has then closed. */
+function onlyAnswer({ answers, closed }: Conversation): RawAnswer {
   expect({ count: answers.length, closed }).toEqual({ count: 1, closed: true })
   return answers[0] as RawAnswer
 }
@@ -104,20 +108,27 @@ const words: Record<number, [code: string, message: string]> = {
 }
 
 const refused = '%s: %i with all headers, and a log entry'
-test.concurrent.for(refusals)(refused, (row) => expectRefused(row))
+test.concurrent.for(refusals)(refused, (row) =>
+  expectRefused(row, service, (requests) => Promise.all(requests.map(send))),
+)
 // One after another: `unfinished` needs a server without other connections.
 test.for(unended)(refused, (row) =>
-  expectRefused(row, patient, (parts) => unfinished(patient.origin, parts)),
+  expectRefused(row, patient, (requests) => unfinished(patient.origin, requests)),
 )
 
-async function expectRefused([, status, parts]: Row, from = service, send = sendAll) {
+async function expectRefused(
+  [, status, parts]: Row,
+  from: typeof service,
+  sendEach: (requests: string[][]) => Promise<Conversation[]>,
+) {
   const [code, message] = words[status] ?? ['', '']
   for (const [path, surface] of [
     ['/v1/pets', 'rest'],
     ['/trpc/createPet', 'trpc'],
   ] as const) {
-    for (const sent of [parts(path), [parts(path).join('')]]) {
-      const answer = await lastAnswer(sent, send)
+    const requests = [parts(path), [parts(path).join('')]]
+    for (const conversation of await sendEach(requests)) {
+      const answer = onlyAnswer(conversation)
       expectRefusal(answer, status, code)
       expect(JSON.parse(answer.body).message).toBe(message)
       const { date, ...headers } = Object.fromEntries(answer.headers)
@@ -135,7 +146,7 @@ async function expectRefused([, status, parts]: Row, from = service, send = send
       // A request whose head arrives before what is wrong has been served.
       const isServed = 'operation' in entry
       expect('address' in entry, 'an address where there is no key').toBe(!isServed)
-      if (status === 408) expect(isServed).toBe(`${sent}`.includes('POST'))
+      if (status === 408) expect(isServed).toBe(`${requests}`.includes('POST'))
       expect(entry).toMatchObject({
         status,
         ...(isServed
@@ -207,26 +218,27 @@ test('clients of both surfaces can parse the error', async () => {
 })
 
 test('connections that send nothing, or no more, are closed in silence', async () => {
-  const lines = service.logged.length
-  const idle = open()
+  const [lines, others] = [patient.logged.length, hurried.logged.length]
+  const idle = open(hurried)
   idle.write(get('X-Request-Id: idle'))
-  const silent = await unfinished(patient.origin, [])
-  expect(silent).toEqual({ answers: [], closed: true })
+  const silent = await unfinished(patient.origin, [[]])
+  expect(silent).toEqual([{ answers: [], closed: true }])
   expect((await text(idle)).match(/^HTTP/gm)).toHaveLength(1)
-  expect(service.logged.slice(lines).map((line) => JSON.parse(line).requestId)).toEqual(['idle'])
+  const logged = [...patient.logged.slice(lines), ...hurried.logged.slice(others)]
+  expect(logged.map((line) => JSON.parse(line).requestId)).toEqual(['idle'])
 })
 
 test('a client whose answer takes longer than KEEP_ALIVE_TIMEOUT gets it', async () => {
-  const release = await holdWrites(service.databaseUrl)
-  const answer = await service.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
+  const release = await holdWrites(hurried.databaseUrl)
+  const answer = await hurried.rest('POST', '/pets', { body: { name: 'Rex', categoryId: 3 } })
   await release()
   expect(answer.status).toBe(503) // after DATABASE_TIMEOUT
 })
 
 test('a client that does not read its responses is disconnected', async () => {
   const asking = requestText('GET /docs/', { headers: ['X-Request-Id: unread'] })
-  const { socket } = await unreadAnswer(service.origin, asking)
-  const gone = () => entriesOf('unread').filter(({ status }) => status === 499)
+  const { socket } = await unreadAnswer(hurried.origin, asking)
+  const gone = () => entriesOf('unread', hurried).filter(({ status }) => status === 499)
   await until('it is logged', () => gone().length > 0)
   expect(gone()).toMatchObject([{ level: 'info', path: '/docs/' }])
   socket.destroy()

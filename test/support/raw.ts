@@ -105,20 +105,24 @@ export async function converse(
 }
 
 /**
- * Sends what is not a whole request, as `converse` does, to a server of this process that has no other
- * connections. The server times out once it has read all of it: a span of time could end before that.
+ * Sends what are no whole requests, each as `converse` does, to a server of this process that has no other
+ * connections. The server times out once it has read all of them: a span of time could end before that.
  */
-export async function unfinished(origin: string, parts: readonly string[]) {
+export async function unfinished(origin: string, requests: readonly (readonly string[])[]) {
   const requested = heard<{ server: Server }>('http.server.request.start')
   await fetch(`${origin}/healthz`, { headers: { connection: 'close' } })
   const { server } = await requested
   const { headersTimeout, requestTimeout } = server
-  const serving = accepted()
-  const conversation = converse(origin, parts, { expected: 2 })
-  const served = await serving
-  while (served.bytesRead < parts.join('').length) await setTimeout(1)
+  const conversations: ReturnType<typeof converse>[] = []
+  for (const parts of requests) {
+    const serving = accepted()
+    conversations.push(converse(origin, parts, { expected: 2 }))
+    const served = await serving
+    while (served.bytesRead < parts.join('').length) await setTimeout(1)
+  }
   Object.assign(server, { headersTimeout: 1, requestTimeout: 1 })
-  return await conversation.finally(() => Object.assign(server, { headersTimeout, requestTimeout }))
+  const all = Promise.all(conversations)
+  return await all.finally(() => Object.assign(server, { headersTimeout, requestTimeout }))
 }
 
 /** Whether a port accepts connections. */

@@ -45,7 +45,9 @@ async function reuse(operation: Operation): Promise<Answer> {
 
 /** The response to a request that does not arrive. Its operation is unknown. */
 async function tooSlow(): Promise<Answer> {
-  const { answers } = await unfinished(limited.origin, ['GET /v1/pets HTTP/1.1\r\nHost: x\r\n'])
+  const [{ answers } = { answers: [] }] = await unfinished(limited.origin, [
+    ['GET /v1/pets HTTP/1.1\r\nHost: x\r\n'],
+  ])
   const { status, headers, body: text } = answers[0] as RawAnswer
   return { status, headers, text, body: JSON.parse(text) }
 }
