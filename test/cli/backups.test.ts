@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmdirSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -160,9 +161,14 @@ test.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
   async (signal) => {
     const { folder, all, filesOf } = newBackups()
     // The signal meets the script alone, as that of Kubernetes meets process 1.
-    const child = spawn(script, [folder, '14', 'sh', '-c', `${WHOLE}; exec sleep 20`])
+    const child = spawn(script, [folder, '14', 'sh', '-c', `${WHOLE}; exec sleep 100`])
     const ended = once(child, 'close')
-    await until('the dump has begun', () => filesOf().some((name) => name.endsWith('/backup.sql')))
+    // Until then, a process that the shell is starting may lose the signal.
+    await until('the dump has printed', () =>
+      filesOf().some(
+        (name) => name.endsWith('/backup.sql') && statSync(path.join(folder, name)).size > 0,
+      ),
+    )
     child.kill(signal)
     expect(await ended).toEqual([143, null])
     expect(filesOf()).toEqual(all)
