@@ -141,13 +141,13 @@ test('with SHUTDOWN_DELAY the process keeps serving, and is not ready; a second 
 })
 
 test('the stop takes at most SHUTDOWN_TIMEOUT, which includes SHUTDOWN_DELAY', async () => {
-  const server = await start({ SHUTDOWN_TIMEOUT: '4s', SHUTDOWN_DELAY: '3900ms' })
+  const server = await start({ SHUTDOWN_TIMEOUT: '2s', SHUTDOWN_DELAY: '1900ms' })
   await readSlowly(server.port, requestText('GET /docs/', { key }))
   expect(await server.end('SIGTERM')).toBe(1)
-  const last = /The stop did not finish within 4000 ms \(SHUTDOWN_TIMEOUT\): the rest is cut off/
+  const last = /The stop did not finish within 2000 ms \(SHUTDOWN_TIMEOUT\): the rest is cut off/
   expect(server.entries().at(-1)).toMatchObject({ level: 'warn', msg: expect.stringMatching(last) })
-  expect(between(server, /Stopping/, last)).toBeGreaterThan(3_900)
-  expect(between(server, /Stopping/, last)).toBeLessThan(7_800)
+  expect(between(server, /Stopping/, last)).toBeGreaterThan(1_900)
+  expect(between(server, /Stopping/, last)).toBeLessThan(3_800)
 })
 
 // At Ctrl-C the terminal signals the whole process group, and npm forwards the same signal.

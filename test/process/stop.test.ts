@@ -77,7 +77,7 @@ test('SIGTERM: requests that arrive as SHUTDOWN_DELAY ends are answered', async 
 })
 
 test('SIGTERM: a request that does not arrive in half of SHUTDOWN_TIMEOUT gets 408, and cuts nothing off', async () => {
-  const { program, key, stop } = await startInstance({ SHUTDOWN_TIMEOUT: '8s' })
+  const { program, key, stop } = await startInstance({ SHUTDOWN_TIMEOUT: '3s' })
   onTestFinished(async () => void (await stop()))
   const request = await beginCreation(program.port, key)
   expect(await program.end('SIGTERM')).toBe(0)
