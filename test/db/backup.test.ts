@@ -62,6 +62,8 @@ function createAll(kind: string) {
 
 const run = (program: 'backup' | 'restore', file: string, url = service.databaseUrl) =>
   runToEnd(programs[program], { DATABASE_URL: url }, [file], folder)
+/** Makes a backup for a test of something else, without a process. */
+const make = (file: string) => backUp(source, path.join(folder, file))
 const done = { code: 0, stderr: '' }
 /** What a command prints that fails, for a reason that begins like this. */
 const fails = (reason: string) => ({
@@ -123,7 +125,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
 
   test('a restore that is killed leaves the whole database in a new place, or none', async () => {
     await create()
-    await run('backup', 'killed.db')
+    await make('killed.db')
     const file = path.join(folder, 'new.db')
     const variables = { DATABASE_URL: `sqlite:${file}` }
     const restoring = runProgram(programs.restore, variables, ['killed.db'], folder)
@@ -168,7 +170,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       ])
       return JSON.parse(stdout).id as number
     }
-    await run('backup', 'old.db')
+    await make('old.db')
     change(
       'old.db',
       "drop table idempotency_keys; delete from kysely_migration where name = '2026-11-21-idempotency-keys'",
@@ -182,9 +184,9 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
 
   test('an invalid backup is rejected in one line, and no pet is lost', async () => {
     const { id } = await create()
-    await run('backup', 'good.db')
+    await make('good.db')
     const made = ['damaged.db', 'unknown.db', 'partial.db', 'pages.db']
-    for (const name of made) await run('backup', name)
+    for (const name of made) copyFileSync(path.join(folder, 'good.db'), path.join(folder, name))
     damage('damaged.db')
     change('unknown.db', 'drop table kysely_migration; pragma application_id = 0')
     change('foreign.db', 'create table kysely_migration (name text)')
@@ -218,7 +220,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test.each(['-wal', '-shm', '-journal'])(
     'a restore reads no %s beside the backup, and leaves both as they are',
     async (suffix) => {
-      await run('backup', 'monday.db')
+      await make('monday.db')
       await create() // into the log of the service, whose pages fit the backup
       if (suffix === '-journal') writeFileSync(path.join(folder, 'monday.db-journal'), 'strange')
       else copyFileSync(source + suffix, path.join(folder, `monday.db${suffix}`))
@@ -233,9 +235,9 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   )
 
   test('a restore onto a damaged database says what to move away first', async () => {
-    await run('backup', 'monday.db')
+    await make('monday.db')
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
-    await run('backup', 'damaged.db')
+    await make('damaged.db')
     const damaged = new DatabaseSync(path.join(folder, 'damaged.db'))
     const page = damaged.prepare(
       "select rootpage from sqlite_schema where name = 'sqlite_sequence'",
@@ -258,7 +260,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   })
 
   test('a backup overwrites no file, and leaves none that is incomplete or damaged', async () => {
-    await run('backup', 'damaged.db')
+    await make('damaged.db')
     damage('damaged.db')
     writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
     writeFileSync(path.join(folder, 'empty.db'), '')
@@ -284,7 +286,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   })
 
   test('of two backups to one file one succeeds; one that is ended leaves no file', async () => {
-    await run('backup', 'held.db')
+    await make('held.db')
     // Without a separate log, the lock also stops readers.
     const holder = new DatabaseSync(path.join(folder, 'held.db'))
     onTestFinished(() => holder.close())
@@ -330,7 +332,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   )
 
   test('a restore waits for another process that holds the database', async () => {
-    await run('backup', 'monday.db')
+    await make('monday.db')
     await service.sql('begin immediate')
     const restored = run('restore', 'monday.db')
     const isOver = await Promise.race([restored, setTimeout(2_000)])
