@@ -15,7 +15,7 @@ import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { engine, newFolder } from '../support/database.ts'
+import { engine, newFolder, testOnce } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
 import { until } from '../support/instance.ts'
 import { migratedForFile } from '../support/migrated.ts'
@@ -134,7 +134,7 @@ function dumpOf(...tables: string[]) {
   return `printf '%s\\n' '${[...lines, '-- Dump completed on 2026-12-01'].join("' '")}'`
 }
 
-test('old backups of a FOLDER that is a link are removed', () => {
+testOnce('old backups of a FOLDER that is a link are removed', () => {
   const { folder, filesOf, newOnes } = newBackups()
   const link = path.join(newFolder(), 'link')
   symlinkSync(folder, link)
@@ -145,7 +145,7 @@ test('old backups of a FOLDER that is a link are removed', () => {
   expect(newOnes(filesOf())).toEqual([expect.stringMatching(TIME)])
 })
 
-test('a folder that the user may not read, such as lost+found, is left alone', () => {
+testOnce('a folder that the user may not read, such as lost+found, is left alone', () => {
   const { folder, filesOf, newOnes } = newBackups()
   const foreign = path.join(folder, 'lost+found')
   mkdirSync(foreign, { mode: 0 })
@@ -156,7 +156,7 @@ test('a folder that the user may not read, such as lost+found, is left alone', (
   expect(newOnes(filesOf())).toEqual([expect.stringMatching(TIME)])
 })
 
-test.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
+testOnce.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
   '%s ends a dump, and leaves no file',
   async (signal) => {
     const { folder, all, filesOf } = newBackups()
@@ -231,7 +231,7 @@ test.runIf(engine === 'sqlite')(
   },
 )
 
-test.runIf(engine === 'sqlite')('backups that end at the same moment succeed', async () => {
+testOnce('backups that end at the same moment succeed', async () => {
   const { folder } = newBackups()
   const repeat = async () => {
     for (let round = 0; round < 8; round++) {
@@ -243,18 +243,21 @@ test.runIf(engine === 'sqlite')('backups that end at the same moment succeed', a
   await Promise.all([repeat(), repeat(), repeat(), repeat()])
 })
 
-test.runIf(mayTrace())('a backup and its name are on the disk before old ones are removed', () => {
-  const { folder } = newBackups()
-  const trace = path.join(newFolder(), 'trace')
-  const [command = '', ...args] = [...traceNames(trace), script, folder, '14', 'sh', '-c', WHOLE]
-  expect(spawnSync(command, args).status).toBe(0)
-  const calls = readFileSync(trace, 'utf8')
-  expect(calls).toMatch(
-    /fsync\([^\n]+\/backup\.sql>.+link[^\n]+Z\.sql".+fsync\([^\n]+\/the backups>.+unlink[^\n]+2026-01-02T023000Z\.db"/s,
-  )
-})
+testOnce.runIf(mayTrace())(
+  'a backup and its name are on the disk before old ones are removed',
+  () => {
+    const { folder } = newBackups()
+    const trace = path.join(newFolder(), 'trace')
+    const [command = '', ...args] = [...traceNames(trace), script, folder, '14', 'sh', '-c', WHOLE]
+    expect(spawnSync(command, args).status).toBe(0)
+    const calls = readFileSync(trace, 'utf8')
+    expect(calls).toMatch(
+      /fsync\([^\n]+\/backup\.sql>.+link[^\n]+Z\.sql".+fsync\([^\n]+\/the backups>.+unlink[^\n]+2026-01-02T023000Z\.db"/s,
+    )
+  },
+)
 
-test('what is left of backups that kill -9 ended is removed with old backups', () => {
+testOnce('what is left of backups that kill -9 ended is removed with old backups', () => {
   const { folder, run, newOnes } = newBackups()
   // Those of the embedded database are folders.
   for (const [name, days] of [
@@ -275,7 +278,7 @@ test('what is left of backups that kill -9 ended is removed with old backups', (
   expect(newOnes(files).slice(0, -1)).toEqual([young, `${young}/copy.db`])
 })
 
-test.each([
+testOnce.each([
   ['fails', `${WHOLE}; exit 2`, 2, ''],
   ['ends early', 'echo "create table pets"', 1, 'The dump is not whole: its last line must be '],
   [
@@ -300,7 +303,7 @@ test.each([
   })
 })
 
-test.each([
+testOnce.each([
   ['ANSI_QUOTES', dumpOf('"pets"', '"api_keys"')],
   ['--skip-quote-names', dumpOf('pets', 'api_keys')],
 ])('a dump with %s is kept', (_, commands) => {
@@ -310,7 +313,7 @@ test.each([
   expect(newOnes(files)).toHaveLength(1)
 })
 
-test.each(['0', '00', '-1', 'a week', '', '100000', '99999999999999999999'])(
+testOnce.each(['0', '00', '-1', 'a week', '', '100000', '99999999999999999999'])(
   'DAYS = "%s" makes no backup and removes none',
   (days) => {
     const { all, keep } = newBackups()

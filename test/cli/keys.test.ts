@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { engine, newDatabase, newFolder, placeOf } from '../support/database.ts'
+import { engine, newDatabase, newFolder, placeOf, testOnce } from '../support/database.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
@@ -50,34 +50,37 @@ test('create prints only the key on stdout, which works at once, and stores the 
   })
 })
 
-test('rotate and revoke end a key that works, and --json prints JSON alone on stdout', async () => {
-  const rotated = await keys('rotate', '2', '--json')
-  expect(JSON.parse(rotated.stdout)).toEqual({ id: 3, key: expect.stringMatching(/^petstore_/) })
-  const [times] = await sql(
-    `select new.created_at as created, old.grace_until as ends from api_keys old, api_keys new
+testOnce(
+  'rotate and revoke end a key that works, and --json prints JSON alone on stdout',
+  async () => {
+    const rotated = await keys('rotate', '2', '--json')
+    expect(JSON.parse(rotated.stdout)).toEqual({ id: 3, key: expect.stringMatching(/^petstore_/) })
+    const [times] = await sql(
+      `select new.created_at as created, old.grace_until as ends from api_keys old, api_keys new
      where old.id = 2 and new.id = 3`,
-  )
-  expect(Number(times?.ends) - Number(times?.created)).toBeCloseTo(86_400_000, -5) // a day, by default
-  expect((await keys('rotate', '3', '--grace', '0s')).code).toBe(0)
-  expect(await keys('revoke', '4', '--json')).toEqual({
-    code: 0,
-    stdout: '{"id":4}\n',
-    stderr: 'Key 4 stops working within 10 seconds\n',
-  })
-  const revoked = await sql('select id from api_keys where revoked_at is not null order by id')
-  expect(revoked).toEqual([{ id: 3n }, { id: 4n }])
-  await sql('update api_keys set expires_at = 1 where id = 1')
-  // Expired, revoked, never created.
-  for (const [action = '', id = ''] of [
-    ['rotate', '1'],
-    ['revoke', '4'],
-    ['revoke', '99'],
-    ['revoke', '9223372036854775807'],
-  ]) {
-    const stderr = `There is no key to ${action} with the ID ${id}; see list\n`
-    expect(await keys(action, id, '--json')).toEqual({ code: 1, stdout: '', stderr })
-  }
-})
+    )
+    expect(Number(times?.ends) - Number(times?.created)).toBeCloseTo(86_400_000, -5) // a day, by default
+    expect((await keys('rotate', '3', '--grace', '0s')).code).toBe(0)
+    expect(await keys('revoke', '4', '--json')).toEqual({
+      code: 0,
+      stdout: '{"id":4}\n',
+      stderr: 'Key 4 stops working within 10 seconds\n',
+    })
+    const revoked = await sql('select id from api_keys where revoked_at is not null order by id')
+    expect(revoked).toEqual([{ id: 3n }, { id: 4n }])
+    await sql('update api_keys set expires_at = 1 where id = 1')
+    // Expired, revoked, never created.
+    for (const [action = '', id = ''] of [
+      ['rotate', '1'],
+      ['revoke', '4'],
+      ['revoke', '99'],
+      ['revoke', '9223372036854775807'],
+    ]) {
+      const stderr = `There is no key to ${action} with the ID ${id}; see list\n`
+      expect(await keys(action, id, '--json')).toEqual({ code: 1, stdout: '', stderr })
+    }
+  },
+)
 
 test('--if-none creates a key where there never was one, and one alone of concurrent calls', async () => {
   const fresh = await newDatabase()
@@ -130,7 +133,7 @@ test.each([['list'], ['rotate', '1'], ['revoke', '1']])(
   },
 )
 
-test.each([['petstore_'], ['petstore_read_', '--read-only']])(
+testOnce.each([['petstore_'], ['petstore_read_', '--read-only']])(
   '--key-file brings a key, again and again, until it is revoked: %s',
   async (start, ...options) => {
     const folder = newFolder()

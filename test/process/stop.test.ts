@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { beginCreation } from '../support/creation.ts'
-import { engine } from '../support/database.ts'
+import { engine, testOnce } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
 import { startInstance, until } from '../support/instance.ts'
 import { freePort } from '../support/mysql.ts'
@@ -57,7 +57,7 @@ test('SIGTERM: requests in flight finish, new connections are refused, the proce
   expect(Number(used)).toBeLessThanOrEqual(Date.now())
 })
 
-test('SIGTERM: requests that arrive as SHUTDOWN_DELAY ends are answered', async () => {
+testOnce('SIGTERM: requests that arrive as SHUTDOWN_DELAY ends are answered', async () => {
   const { program, stop } = await startInstance({ SHUTDOWN_DELAY: '1s' })
   onTestFinished(async () => void (await stop()))
   const { child, port } = program
@@ -76,14 +76,17 @@ test('SIGTERM: requests that arrive as SHUTDOWN_DELAY ends are answered', async 
   expect(await program.exited).toBe(0)
 })
 
-test('SIGTERM: a request that does not arrive in half of SHUTDOWN_TIMEOUT gets 408, and cuts nothing off', async () => {
-  const { program, key, stop } = await startInstance({ SHUTDOWN_TIMEOUT: '3s' })
-  onTestFinished(async () => void (await stop()))
-  const request = await beginCreation(program.port, key)
-  expect(await program.end('SIGTERM')).toBe(0)
-  expect(program.entries()).toContainEqual(expect.objectContaining({ status: 408 }))
-  request.leave()
-})
+testOnce(
+  'SIGTERM: a request that does not arrive in half of SHUTDOWN_TIMEOUT gets 408, and cuts nothing off',
+  async () => {
+    const { program, key, stop } = await startInstance({ SHUTDOWN_TIMEOUT: '3s' })
+    onTestFinished(async () => void (await stop()))
+    const request = await beginCreation(program.port, key)
+    expect(await program.end('SIGTERM')).toBe(0)
+    expect(program.entries()).toContainEqual(expect.objectContaining({ status: 408 }))
+    request.leave()
+  },
+)
 
 describe.runIf(engine === 'mysql')('SIGTERM while the database hangs', () => {
   /** Starts a service, uses its database, and then makes that hang. */

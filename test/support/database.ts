@@ -4,10 +4,13 @@ import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
-import { afterAll, inject, onTestFinished } from 'vitest'
+import { afterAll, inject, onTestFinished, test } from 'vitest'
 import { type MysqlServer, startMysql } from './mysql.ts'
 
 export const engine = inject('mysqlUrl') ? 'mysql' : 'sqlite'
+
+/** A test, in a file that runs on both engines, whose result depends on neither. */
+export const testOnce = test.runIf(engine === 'sqlite')
 
 /** An empty database. */
 export interface TestDatabase {
