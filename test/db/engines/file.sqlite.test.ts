@@ -16,10 +16,12 @@ import {
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { backUp } from '../../../db/backup.ts'
 import { newDatabase, newFolder } from '../../support/database.ts'
 import { addKey, type Instance, startInstance } from '../../support/instance.ts'
 import { programs, runServer, runToEnd } from '../../support/process.ts'
 import { restClient } from '../../support/rest.ts'
+import { createKey } from '../../support/service.ts'
 import { openSql } from '../../support/sql.ts'
 import { watchedSqlite } from '../../support/watched.ts'
 
@@ -263,9 +265,7 @@ test.each([
     const database = await newDatabase()
     onTestFinished(database.remove)
     await startService({}, database)
-    const variables = { DATABASE_URL: database.url }
-    const backup = await runToEnd(programs.backup, variables, [`${file()}.backup`])
-    expect(backup).toMatchObject({ code: 0 })
+    await backUp(file(), `${file()}.backup`)
     for (let made = 0; made < 20; made++) expect((await create()).status).toBe(201)
     await service.sql.close() // this test reads the file, which would take the locks of that connection
     spoil()
@@ -279,7 +279,8 @@ test.each([
     const before = readFileSync(file())
     await service.stop()
     expect(readFileSync(file()).equals(before)).toBe(true)
-    await expect(startService({}, database)).rejects.toThrow(/petstore\.db/)
+    const refused = { cause: { message: expect.stringMatching(/petstore\.db/) } }
+    await expect(createKey(database.url)).rejects.toMatchObject(refused)
   },
 )
 
