@@ -10,7 +10,7 @@ import type { Value } from '../../db/plan.ts'
 import { creation } from '../../db/plans/creations.ts'
 import { retry } from '../../db/retry.ts'
 import type { Statement } from '../../db/session.ts'
-import { execute } from '../../db/statement.ts'
+import { execute, lockRow } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
@@ -77,7 +77,7 @@ let reads = 0
 const counts: number[] = []
 /** Resolves when two mutations are in their transactions. */
 const met = Promise.withResolvers<void>()
-/** Resolves when two mutations have each sold a pet. */
+/** Resolves when two mutations have each locked a pet. */
 const crossed = Promise.withResolvers<void>()
 let crossing = 0
 let forgotten: () => Promise<unknown>
@@ -100,12 +100,12 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
     await sell(call, petId)
     if (otherId === 0n) throw new Error('There is no other')
   },
-  /** Sells the other pet once two mutations have sold one each. */
+  /** Locks the other pet once two mutations have locked one each. */
   async cross(call, { petId, otherId }) {
-    await sell(call, petId)
+    await lockRow(dbOf(call), 'pets', petId, call)
     if (++crossing === 2) crossed.resolve()
-    await crossed.promise
-    await sell(call, otherId)
+    await call.deadline.race(crossed.promise)
+    await lockRow(dbOf(call), 'pets', otherId, call)
   },
   /** Loses its first connection, as when the server stops. */
   async lose(call) {
