@@ -91,11 +91,6 @@ export class Line {
   #isDue = false
   /** The number of entries of the latest statement. */
   #lastCount = 0
-  /**
-   * Whether a call has begun alone in this turn of the event loop, where the database answers within the turn:
-   * otherwise each further call of the turn would seem alone.
-   */
-  #hasBegunInTurn = false
 
   /** `maxSize` is the maximum number of inputs of a statement. */
   constructor(work: Line['work'], maxSize: number, usage: Usage) {
@@ -127,18 +122,6 @@ export class Line {
   /** Whether the latest statement had one entry at most. */
   get wasAlone(): boolean {
     return this.#lastCount <= 1
-  }
-
-  get hasBegunInTurn(): boolean {
-    return this.#hasBegunInTurn
-  }
-
-  /** Takes note that a call begins alone in this turn. */
-  beginTurn(): void {
-    this.#hasBegunInTurn = true
-    setImmediate(() => {
-      this.#hasBegunInTurn = false
-    })
   }
 
   /** Adds an entry: to those of its identity, if there are any. */

@@ -17,8 +17,6 @@ interface Common<Input, Output, Shared> {
   readonly maxSize: { readonly inProcess: number; readonly server: number }
   /** Whether inputs run together only on a session with consecutive ids. */
   readonly needsConsecutiveIds?: boolean
-  /** Whether inputs for a server do not wait for those of the next turn of the event loop. */
-  readonly isEarly?: boolean
   /** The kind of an input: only inputs of one kind run together. */
   kindOf?(input: Input): string
   /** The identity of an input: inputs with one identity that wait are one input, whose result they share. */

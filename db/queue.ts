@@ -7,8 +7,8 @@
  *
  * | A call | begins |
  * |---|---|
- * | while the database is idle, and the latest statement of its line had one call (in a database of this process, before this turn) | at once, with the calls of the same moment |
- * | while a session may be used | after the next turn of the event loop (`isEarly`: after this one), with the calls that arrive until then |
+ * | while the database is idle, and the latest statement of its line had one call | at once, with the calls of the same moment |
+ * | while a session may be used | after the next turn of the event loop, with the calls that arrive until then |
  * | while a statement of its line ends | then |
  * | while all sessions are in use | once one is free, in the order in which the lines began to wait |
  *
@@ -158,7 +158,7 @@ export class Queue implements Runner, Demand {
     const refusal = deadline.reason ?? this.#ended ?? (line.isFull ? OVERLOADED : undefined)
     if (refusal) throw refusal
     const { used, waiting } = this.#usage
-    const isAlone = used === 0 && waiting === 0 && line.wasAlone && !line.hasBegunInTurn
+    const isAlone = used === 0 && waiting === 0 && line.wasAlone
     const isFirst = line.isEmpty
     const entry = line.join(input, identity, deadline)
     deadline.add(entry)
@@ -173,15 +173,11 @@ export class Queue implements Runner, Demand {
   /** Makes a line due once the calls have come that will come soon. */
   #gather(line: Line, isAlone: boolean): void {
     const { gathering } = line
-    const isEarly = 'isEarly' in line.work && line.work.isEarly && !this.#isInProcess
     if (isLoan(line.work)) this.#makeDue(line, gathering)
     // The calls of a batch come in one moment.
-    else if (isAlone) {
-      queueMicrotask(() => this.#makeDue(line, gathering))
-      if (this.#isInProcess) line.beginTurn()
-    } else if (isEarly) setImmediate(this.#makeDue, line, gathering)
-    // Clients that are answered in this turn send their next requests in the following one: with one turn, there
-    // were a tenth more statements.
+    else if (isAlone) queueMicrotask(() => this.#makeDue(line, gathering))
+    // Clients that are answered in this turn send their next requests in the following one: with one turn, pages
+    // and mixed calls were a twentieth slower.
     else setImmediate(this.#makeDueInATurn, line, gathering)
   }
 

@@ -47,8 +47,6 @@ function inserts<Row, Table extends WithId>(
     use: 'write',
     maxSize: { inProcess: MAX_ROWS, server: MAX_ROWS },
     needsConsecutiveIds: true,
-    // The server then inserts the first rows while the service reads the next ones: a twentieth more.
-    isEarly: true,
     build: (db, values) => db.insertInto(table).values(values.map((value) => columns(value, db))),
     split({ insertId }, rows) {
       if (insertId === undefined)
@@ -93,7 +91,6 @@ function withKeys<Row>(
   return {
     use: 'write',
     maxSize: { inProcess: MAX_KEYED_ROWS, server: MAX_KEYED_ROWS },
-    isEarly: true,
     runTogether: (inputs, session, deadline, statements) =>
       transact(session, deadline, async () => {
         const run = { session, deadline, statements }

@@ -46,7 +46,7 @@ interface Pages<Query, Table extends keyof Tables, Row, Item> {
   id: NoInfer<Column<Table, bigint>>
   /** The direction of the order: by default `ascending`, by id the order of creation. */
   order?: 'ascending' | 'descending'
-  /** Returns the query for the rows of a table or a join, without conditions. A join names each column with its table. */
+  /** Returns the query for the rows of a table or a join, without conditions and without the id. A join names each column with its table. */
   select(db: Kysely<Tables>, has: Has<Query>): SelectQueryBuilder<Tables, Table, Row>
   /**
    * Adds the conditions of the filters; `value` stands for a value of the query. They follow that of the cursor,

@@ -17,7 +17,7 @@ import {
 } from '../keys/store.ts'
 import { textInput } from '../procedure/fields.ts'
 import { command, print, withDatabase } from '../process/programs.ts'
-import { writable } from '../surface/rest/exact-json.ts'
+import { replaceBigints } from '../surface/rest/exact-json.ts'
 
 const help = `Usage: npm run keys -- COMMAND [OPTIONS]
 
@@ -177,7 +177,7 @@ function tableOf(keys: Awaited<ReturnType<typeof listKeys>>): string {
   return table.map((row) => line(row).join('  ').trimEnd()).join('\n')
 }
 
-const toJson = (value: object): string => JSON.stringify(writable(value))
+const toJson = (value: object): string => JSON.stringify(replaceBigints(value))
 
 if (process.argv.includes('--help')) console.log(help)
 else await command(run)

@@ -8,7 +8,7 @@ import {
   int64Input,
   int64Output,
 } from '../../src/procedure/fields.ts'
-import { parseJson, writable } from '../../src/surface/rest/exact-json.ts'
+import { parseJson, replaceBigints } from '../../src/surface/rest/exact-json.ts'
 import { readerOf } from '../../src/surface/rest/readers.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { int64 } from './values.ts'
@@ -94,7 +94,7 @@ test('each value of a schema is read as it was written', { timeout: TIMEOUT }, a
   await hold(
     fc.asyncProperty(some, async ({ input, output, value }) => {
       const { read } = readerOf(input, 'It')
-      const text = JSON.stringify(writable(output.parse(value)))
+      const text = JSON.stringify(replaceBigints(output.parse(value)))
       expect(input.parse(read(parseJson(text))), text).toEqual(value)
     }),
     5,

@@ -41,7 +41,7 @@ const newPet = creation(
   (id, pet): Pet => ({ id, ...pet }),
 )
 
-const columns = ['id', 'name', 'category_id as categoryId', 'status'] as const
+const columns = ['name', 'category_id as categoryId', 'status'] as const
 
 const pageOfPets = pages({
   id: 'pets.id',
@@ -59,7 +59,10 @@ const pageOfPets = pages({
 const petById = lookUp<bigint, Pet>({
   select(db, ids) {
     const wanted = ids.map((value) => value((id) => id))
-    return db.selectFrom('pets').select(columns).where('id', 'in', wanted)
+    return db
+      .selectFrom('pets')
+      .select(['id', ...columns])
+      .where('id', 'in', wanted)
   },
   identityOf: (pet) => (typeof pet === 'bigint' ? pet : pet.id),
 })

@@ -4,7 +4,7 @@ import { methodNotSupported, Problem, problem } from '../../errors/problem.ts'
 import type { CallsOfRequest } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import type { Match, Reply, Surface } from '../pipeline.ts'
-import { parseJson, writable } from './exact-json.ts'
+import { parseJson, replaceBigints } from './exact-json.ts'
 import { type Part, partsOf, type Route } from './routes.ts'
 
 interface RestMatch extends Match {
@@ -67,17 +67,18 @@ async function reply(
   if (route.isPaged) return replyWithPage(route, input, output as Page)
   const { status, headersOfSuccess: headers, locationParts, baseUrl } = route
   if (status === 204) return { status, headers, body: '' }
-  const body = JSON.stringify(writable(output))
-  if (!locationParts) return { status, headers, body }
-  // RFC 9110, section 10.2.2. `routesOf` checks that the output or the path has the parameters.
+  if (!locationParts) return { status, headers, body: JSON.stringify(replaceBigints(output)) }
+  // RFC 9110, section 10.2.2. `routesOf` checks that the output or the path has the parameters. First,
+  // because the output is changed then.
   const location = baseUrl + pathOf(locationParts, input, output as Fields)
+  const body = JSON.stringify(replaceBigints(output))
   return { status, headers: [...headers, 'Location', location], body }
 }
 
 /** Adds the `Link` (RFC 8288) to the next page. `input` is the request before its validation. */
 function replyWithPage(route: Route, input: Fields, { items, next }: Page): Reply {
   const { status, headersOfSuccess: headers, pathParts, queryParameters, baseUrl } = route
-  const body = JSON.stringify(writable(items))
+  const body = JSON.stringify(replaceBigints(items))
   if (next === undefined) return { status, headers, body }
   let query = ''
   for (const { name } of queryParameters) {

@@ -15,7 +15,6 @@ const twice = (input: number) => 2 * input
 const blamesOne = (error: unknown) => error instanceof RejectedRowError
 const lookUps = planOf('lookUps', twice, { maxSize: 4, identityOf: String })
 const pages = planOf('pages', twice, { maxSize: 2 })
-const early = planOf('early', twice, { maxSize: 9, isEarly: true })
 const inserts = planOf('inserts', twice, {
   maxSize: 9,
   use: 'write',
@@ -62,28 +61,12 @@ test('what is alone begins in its turn, with the calls of the same moment', asyn
   expect(await Promise.all(others)).toEqual([4, 6])
 })
 
-test('calls of one turn share a statement also where the database has answered the first one at once', async () => {
-  const { call, inputs, end } = queueOf({ size: 9, isInProcess: true })
-  for (const input of [1, 2, 3]) {
-    call(lookUps, input)
-    await drain()
-    if (input === 1) await end() // as SQLite does, in the same turn
-  }
-  expect(inputs()).toEqual([])
-  await turns(2)
-  expect(inputs()).toEqual([[2, 3]])
-})
-
-test.each([
-  ['a plan', lookUps, false, 2],
-  ['an early plan', early, false, 1],
-  ['an early plan in this process', early, true, 2],
-])('%s begins after its turns while something runs', async (_, plan, isInProcess, count) => {
-  const { queue, call, inputs } = queueOf({ size: 9, isInProcess })
+test('a call begins after the next turn while something runs, with those that come until then', async () => {
+  const { queue, call, inputs } = queueOf({ size: 9 })
   await occupy(queue, 1)
-  call(plan, 1)
-  await turns(count - 1)
-  call(plan, 2)
+  call(lookUps, 1)
+  await turns(1)
+  call(lookUps, 2)
   await drain()
   expect(inputs()).toEqual([])
   await turns(1)
@@ -143,7 +126,7 @@ test('a session takes along the waiting calls of a line; the lines begin in orde
   const free = await occupy(queue, 1)
   call(lookUps, 1)
   call(pages, 2, 3, 4)
-  call(early, 5)
+  call(inserts, 5)
   await turns(2)
   call(lookUps, 6)
   free()

@@ -29,9 +29,9 @@ const roomFor = (count: number) => 2 ** Math.ceil(Math.log2(count))
 export const PLANS = {
   lookUps: planOf('lookUps', ofName, { maxSize: 4, identityOf, roomFor }),
   named: planOf('named', ofName, { maxSize: 6, identityOf, blamesOne, kindOf }),
-  pages: planOf('pages', ofInput, { maxSize: 2, isEarly: true, kindOf }),
+  pages: planOf('pages', ofInput, { maxSize: 2, kindOf }),
   inserts: planOf('inserts', ofInput, {
-    ...{ maxSize: 6, use: 'write', needsConsecutiveIds: true, isEarly: true, blamesOne },
+    ...{ maxSize: 6, use: 'write', needsConsecutiveIds: true, blamesOne },
   }),
   crowd: planOf('crowd', ofInput, { maxSize: 600 }),
 } satisfies Record<string, StatementPlan<Input, string>>

@@ -20,7 +20,7 @@ import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS, TITLE, VERSION } from '../../.
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
 import type { RestMeta } from '../../../procedure/meta.ts'
-import { writable } from '../exact-json.ts'
+import { replaceBigints } from '../exact-json.ts'
 import type { Route } from '../routes.ts'
 import * as fixed from './components.ts'
 import { serversOf, trpcUrlOf } from './published.ts'
@@ -173,7 +173,9 @@ function responsesOf(route: Route, schema: object | undefined) {
       ...(creates ? ['Location'] : operation.isPaged ? ['Link'] : []),
     ]),
     ...(status !== 204 && {
-      content: { 'application/json': { schema, example: writable(example) } },
+      content: {
+        'application/json': { schema, example: replaceBigints(structuredClone(example)) },
+      },
     }),
   }
   const rows = errors.filter(([condition]) => condition)
