@@ -5,7 +5,7 @@ import type { EngineParts } from './engine.ts'
 import type { PoolSettings } from './engines/mysql/dialect.ts'
 import { Statements } from './plan.ts'
 import { Queue } from './queue.ts'
-import { connectionOf } from './runner.ts'
+import { kyselyConnectionOf } from './runner.ts'
 import type { Tables } from './tables.ts'
 import { CREATE, describeUrl } from './url.ts'
 
@@ -43,7 +43,7 @@ async function databaseOf(parts: EngineParts): Promise<RootDatabase> {
 
 /** Returns Kysely's driver, whose statements wait in the queue. */
 function driverOf(queue: Queue) {
-  const connection = connectionOf(queue)
+  const connection = kyselyConnectionOf(queue)
   const refuse = async () => {
     throw new Error('Use inTransaction of db/transaction.ts')
   }

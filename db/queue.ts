@@ -50,7 +50,7 @@ const LOANS: Record<Use, Loan> = {
 }
 
 /** The result of a group, or why it failed. */
-interface Outcome {
+interface GroupOutcome {
   group: Group
   result?: unknown
   error?: unknown
@@ -282,7 +282,7 @@ export class Queue implements Runner, Demand {
     plan: Plan<never, unknown>,
     session: Session,
     groups: Group[],
-  ): Promise<Outcome[]> {
+  ): Promise<GroupOutcome[]> {
     try {
       return await this.#attempt(plan, session, groups)
     } catch (error) {
@@ -290,7 +290,7 @@ export class Queue implements Runner, Demand {
         return groups.map((group) => ({ group, error }))
       }
     }
-    const outcomes: Outcome[] = []
+    const outcomes: GroupOutcome[] = []
     try {
       await searchInHalves(groups, {
         attempt: async (some) => {
@@ -312,7 +312,7 @@ export class Queue implements Runner, Demand {
     plan: Plan<never, unknown>,
     session: Session,
     groups: Group[],
-  ): Promise<Outcome[]> {
+  ): Promise<GroupOutcome[]> {
     const inputs = groups.map(({ input }) => input) as never[] // those of the line are of its plan
     const deadline = jointDeadline(groups.flatMap(({ entries }) => [...entries]))
     const results = await ('runTogether' in plan

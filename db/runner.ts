@@ -19,7 +19,7 @@ export interface Runner {
 }
 
 /** Returns Kysely's connection, whose statements the runner executes. */
-export const connectionOf = (runner: Runner): DatabaseConnection => ({
+export const kyselyConnectionOf = (runner: Runner): DatabaseConnection => ({
   executeQuery: (query) => runner.execute<never>(query as Statement<never>),
   streamQuery() {
     throw new Error('Not supported')

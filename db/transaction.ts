@@ -5,7 +5,7 @@ import { Deadline } from './deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import { guarded, refuseInTransaction } from './guard.ts'
 import type { Plan, Statements } from './plan.ts'
-import { connectionOf, type Runner } from './runner.ts'
+import { kyselyConnectionOf, type Runner } from './runner.ts'
 import type { Session, Statement } from './session.ts'
 import type { Tables } from './tables.ts'
 
@@ -152,7 +152,7 @@ const PROPERTIES = { config: {}, driver: {}, dialect: {} } as never
 
 /** Returns the database on one session: a runner executes its statements. */
 function databaseOn(db: RootDatabase, runner: Runner): Database {
-  const connection = connectionOf(runner)
+  const connection = kyselyConnectionOf(runner)
   const executor = db
     .getExecutor()
     .withConnectionProvider({ provideConnection: (consumer) => consumer(connection) })

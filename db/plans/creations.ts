@@ -78,7 +78,7 @@ interface KeyedRow<Row> extends KeyOfRow {
 }
 
 /** The id of a row, or why the database has rejected it. */
-type Outcome = { id: bigint } | { error: unknown }
+type RowOutcome = { id: bigint } | { error: unknown }
 
 /**
  * Returns the plan that does the same with Idempotency-Keys, by one transaction: begin, the rows, their keys with
@@ -87,7 +87,7 @@ type Outcome = { id: bigint } | { error: unknown }
  */
 function withKeys<Row>(
   rows: StatementPlan<Row, bigint, bigint>,
-): TransactionPlan<KeyedRow<Row>, bigint, Outcome> {
+): TransactionPlan<KeyedRow<Row>, bigint, RowOutcome> {
   return {
     use: 'write',
     maxSize: { inProcess: MAX_KEYED_ROWS, server: MAX_KEYED_ROWS },
@@ -96,7 +96,7 @@ function withKeys<Row>(
         const run = { session, deadline, statements }
         const outcomes = await insertRows(rows, inputs, run)
         await storeKeys(inputs, outcomes, run)
-        return inputs.map((input) => outcomes.get(input) as Outcome) // each has one
+        return inputs.map((input) => outcomes.get(input) as RowOutcome) // each has one
       }),
     output(outcome) {
       if ('error' in outcome) throw outcome.error
@@ -119,8 +119,8 @@ async function insertRows<Row>(
   rows: StatementPlan<Row, bigint, bigint>,
   inputs: KeyedRow<Row>[],
   { session, deadline, statements }: Run,
-): Promise<Map<KeyedRow<Row>, Outcome>> {
-  const outcomes = new Map<KeyedRow<Row>, Outcome>()
+): Promise<Map<KeyedRow<Row>, RowOutcome>> {
+  const outcomes = new Map<KeyedRow<Row>, RowOutcome>()
   const attempt = async (some: KeyedRow<Row>[]) => {
     const values = some.map(({ row }) => row)
     const ids = await statements.execute(rows, values, session, deadline)
@@ -144,7 +144,7 @@ async function insertRows<Row>(
 /** Stores the keys of the rows that were inserted. */
 async function storeKeys(
   inputs: KeyOfRow[],
-  outcomes: Map<KeyOfRow, Outcome>,
+  outcomes: Map<KeyOfRow, RowOutcome>,
   { session, deadline, statements }: Run,
 ): Promise<void> {
   const expired = inputs.flatMap((input) => input.expired ?? [])
@@ -158,7 +158,7 @@ async function storeKeys(
   })
   if (keys.length === 0) return
   try {
-    await statements.execute(newKey, keys, session, deadline)
+    await statements.execute(newIdempotencyKey, keys, session, deadline)
   } catch (error) {
     const isTaken = error instanceof DuplicateError || error instanceof LockedError
     throw isTaken ? new KeyTakenError(error, true) : error
@@ -166,7 +166,7 @@ async function storeKeys(
 }
 
 /** The plan that stores a key with the answer of its request. */
-export const newKey = inserts(
+export const newIdempotencyKey = inserts(
   'idempotency_keys',
   (value: Value<NewKey & { answer: string }>, db) => ({
     api_key_id: value((row) => row.api_key_id),

@@ -6,7 +6,7 @@ import type { Deadline } from '../../db/deadline.ts'
 import { engineOf, now } from '../../db/engine.ts'
 import { DuplicateError, KeyTakenError, LockedError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
-import { type NewKey, newKey } from '../../db/plans/creations.ts'
+import { type NewKey, newIdempotencyKey } from '../../db/plans/creations.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
@@ -112,7 +112,7 @@ export async function insert(
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.runner.run(newKey, { ...key, answer: '' }, deadline)
+    return await transaction.runner.run(newIdempotencyKey, { ...key, answer: '' }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new KeyTakenError(error, true) : error

@@ -16,7 +16,7 @@ export async function write<Stores, Output>(
   work: Work<Stores, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'write')
-  return call.wrote(await inTransaction(call, work))
+  return call.wrote(await workInTransaction(call, work))
 }
 
 /**
@@ -35,7 +35,7 @@ export async function writeIdempotent<Stores, Output>(
   const { keyedWrites } = call.service
   return call.wrote(
     key === undefined
-      ? await inTransaction(call, work)
+      ? await workInTransaction(call, work)
       : await keyedWrites.runWork(call, key, work),
   )
 }
@@ -85,7 +85,7 @@ function refuseUnlessDescribed(
   }
 }
 
-const inTransaction = <Stores, Output>(
+const workInTransaction = <Stores, Output>(
   call: Call<Stores>,
   work: Work<Stores, Output>,
 ): Promise<Output> =>

@@ -1,4 +1,4 @@
-/** The Express app and its server: the routes, in their order. */
+/** What answers requests, in order: CORS, the surfaces, and Express for health, the document and the docs page. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AnyTRPCRouter } from '@trpc/server'
 import express, {
