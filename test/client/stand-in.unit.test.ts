@@ -1,4 +1,5 @@
 /** The stand-in for tests of frontends; test/journeys tests it as a package. */
+import { setImmediate } from 'node:timers/promises'
 import { setupServer } from 'msw/node'
 import { expect, onTestFinished, test } from 'vitest'
 import { sharedInMemory } from '../../client/src/memory/shared.ts'
@@ -112,6 +113,28 @@ test('two steps of a mutation take effect both or not at all, with an idempotenc
   await once(request, deadline, work)
   await shared.transact(twice, deadline)
   expect(await names()).toEqual(['Rex', 'Ada', 'Eve', 'Ada', 'Eve'])
+})
+
+test('a mutation does not see the steps of another one, and does not undo them', async () => {
+  using deadline = new Deadline(Number.POSITIVE_INFINITY)
+  const { transact, stores } = sharedInMemory([])
+  const list = async ({ pets }: typeof stores) =>
+    (await pets.list({ deadline }, { limit: 9 })).items.map(({ name }) => name)
+  const add = async (name: string, { pets }: typeof stores) => {
+    await addPet(pets, { deadline }, { ...rex, name })
+    await setImmediate()
+  }
+  const failing = transact(async (inside) => {
+    await add('Ada', inside)
+    throw new Error('It failed')
+  }, deadline)
+  const seen = transact(async (inside) => {
+    const before = await list(inside)
+    await add('Eve', inside)
+    return before
+  }, deadline)
+  await expect(failing).rejects.toThrow('It failed')
+  expect([await seen, await list(stores)]).toEqual([[], ['Eve']])
 })
 
 test('no API key is valid if apiKeys is empty', async () => {

@@ -10,7 +10,7 @@ import type { Undo } from './table.ts'
 /** Returns what all calls of the stand-in share, with these pets in memory. */
 export function sharedInMemory(initial: NewPet[]): Shared<Stores> {
   const createStores = storesInMemory(initial)
-  const transact: Shared<Stores>['transact'] = async (work) => {
+  const run = async <Result>(work: (stores: Stores) => Promise<Result>): Promise<Result> => {
     const undo: Undo[] = []
     try {
       return await work(createStores(undo))
@@ -18,6 +18,13 @@ export function sharedInMemory(initial: NewPet[]): Shared<Stores> {
       for (const step of undo.reverse()) step()
       throw error
     }
+  }
+  let last: Promise<unknown> = Promise.resolve()
+  // One after another: none sees, or undoes, the steps of another one.
+  const transact: Shared<Stores>['transact'] = (work) => {
+    const result = last.then(() => run(work))
+    last = result.catch(() => {})
+    return result
   }
   return { stores: createStores(), transact, keyedWrites: keyedWritesInMemory(transact) }
 }
