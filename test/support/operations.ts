@@ -75,6 +75,22 @@ async function pathFor(template: string, client: RestClient): Promise<string> {
 /** An operation, without the types of its input and output. */
 export type Operation = (typeof operations)[number]
 
+/** Returns the body of a call; a resource that a field names, such as `petId`, is created. */
+async function bodyFor(operation: Described, client: RestClient): Promise<object> {
+  const body: Record<string, unknown> = { ...uniqueBody(operation) }
+  for (const field of Object.keys(body)) {
+    const template = described
+      .map(({ rest }) => rest.path)
+      .find(
+        (path) =>
+          path.endsWith(`/{${field}}`) &&
+          described.some(({ rest }) => rest.creates && placeOf(rest.creates) === placeOf(path)),
+      )
+    if (template) body[field] = Number((await pathFor(template, client)).split('/').at(-1))
+  }
+  return body
+}
+
 /** All operations, in the order of the router. */
 export const operations = described.map((operation) => {
   const { name, type, rest, isPaged } = operation
@@ -92,7 +108,7 @@ export const operations = described.map((operation) => {
     hasConflict: conflict !== undefined,
     /** Returns one of its calls; `client` creates what it needs. */
     async prepare(client: RestClient, kind: Kind = 'good'): Promise<Call> {
-      const body = hasBody && { body: kind === 'invalid' ? [] : uniqueBody(operation) }
+      const body = hasBody && { body: kind === 'invalid' ? [] : await bodyFor(operation, client) }
       if (kind === 'good' || kind === 'other' || (kind === 'invalid' && hasBody)) {
         return { method, path: await pathFor(path, client), ...body }
       }
