@@ -85,7 +85,7 @@ const pageOfOwners = pagesBy({
   id: 'test_owners.id',
   by: 'test_owners.name',
   select(db, _: Has<ListOwners>) {
-    return db.selectFrom(engineOf(db).forceIndex('test_owners', 'test_owners_name')).selectAll()
+    return db.selectFrom(engineOf(db).forceIndex('test_owners', 'test_owners_name')).select('name')
   },
   where(owners, value, has) {
     if (!has('prefix')) return owners
@@ -172,11 +172,20 @@ const newVisit = creation(
   toNewVisit,
 )
 
+/** The fields of a visit, whose id `pages` selects. */
+export const fields = [
+  'test_visits.reference',
+  'test_visits.at',
+  'test_visits.urgent',
+  'test_visits.note',
+  'test_visits.closed_at',
+] as const
+
 const pageOfVisits = pages({
   id: 'test_visits.id',
   order: 'descending',
   select(db, _: Has<ListVisits>) {
-    return db.selectFrom(engineOf(db).forceIndex('test_visits', 'test_visits_owner')).selectAll()
+    return db.selectFrom(engineOf(db).forceIndex('test_visits', 'test_visits_owner')).select(fields)
   },
   where(visits, value, has) {
     const ofOwner = visits.where(
@@ -190,7 +199,7 @@ const pageOfVisits = pages({
   item: toVisit,
 })
 
-export function toVisit(row: Selectable<Tables['test_visits']>): Visit {
+export function toVisit(row: Omit<Selectable<Tables['test_visits']>, 'owner_id'>): Visit {
   const { id, reference, note } = row
   const dateOf = (time: bigint) => new Date(Number(time))
   const closedAt = row.closed_at === null ? null : dateOf(row.closed_at)

@@ -10,7 +10,7 @@ import { creation } from '../../../db/plans/creations.ts'
 import { lookUp } from '../../../db/plans/lookup.ts'
 import { type Has, pages } from '../../../db/plans/pages.ts'
 import { execute, lockRow } from '../../../db/statement.ts'
-import { toVisit } from '../store.ts'
+import { fields, toVisit } from '../store.ts'
 import type { Helper, HelperOfVisit, ListVisitsOfHelper, NewHelper } from './schema.ts'
 
 declare module '../../../db/tables.ts' {
@@ -125,7 +125,7 @@ const pageOfVisits = pages({
     return db
       .selectFrom(engineOf(db).forceIndex('test_links', 'test_links_helper'))
       .innerJoin('test_visits', 'test_visits.id', 'test_links.visit_id')
-      .selectAll('test_visits')
+      .select(fields)
   },
   where(visits, value) {
     return visits.where(
