@@ -39,7 +39,7 @@ export class LockedError extends DatabaseUnavailableError {}
 /** Another transaction was in the way, so the database has undone this one. */
 export class ConflictError extends DatabaseUnavailableError {}
 
-/** Another request has stored an Idempotency-Key meanwhile, or is about to: look for the key before another attempt. */
+/** Another request has stored an Idempotency-Key meanwhile: look for the key before another attempt. */
 export class KeyTakenError extends ConflictError {}
 
 /** The database is closed, or its files were replaced, removed or damaged, so an operator must act. Not repeated. */

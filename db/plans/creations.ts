@@ -8,6 +8,7 @@ import type { Database } from '../database.ts'
 import type { Deadline, WithDeadline } from '../deadline.ts'
 import { now } from '../engine.ts'
 import {
+  ConflictError,
   DatabaseUnavailableError,
   DuplicateError,
   KeyTakenError,
@@ -82,8 +83,8 @@ type RowOutcome = { id: bigint } | { error: unknown }
 
 /**
  * Returns the plan that does the same with Idempotency-Keys, by one transaction: begin, the rows, their keys with
- * the answers, commit. Throws KeyTakenError, without an effect, if another request has stored one of the keys
- * meanwhile, or is about to.
+ * the answers, commit. Throws KeyTakenError, without an effect, if another request has stored the key meanwhile,
+ * and ConflictError if another one is about to store one of the keys.
  */
 function withKeys<Row>(
   rows: StatementPlan<Row, bigint, bigint>,
@@ -103,7 +104,8 @@ function withKeys<Row>(
       return outcome.id
     },
     // That the database is unavailable is the fault of no input.
-    blamesOne: (error) => !(error instanceof DatabaseUnavailableError),
+    blamesOne: (error) =>
+      error instanceof KeyTakenError || !(error instanceof DatabaseUnavailableError),
   }
 }
 
@@ -160,8 +162,9 @@ async function storeKeys(
   try {
     await statements.execute(newIdempotencyKey, keys, session, deadline)
   } catch (error) {
-    const isTaken = error instanceof DuplicateError || error instanceof LockedError
-    throw isTaken ? new KeyTakenError(error, true) : error
+    if (error instanceof DuplicateError) throw new KeyTakenError(error, true)
+    // Each search for the one would wait for the lock again.
+    throw error instanceof LockedError ? new ConflictError(error, true) : error
   }
 }
 
