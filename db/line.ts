@@ -78,7 +78,7 @@ export class Line {
   readonly work: Plan<never, unknown> | Loan
   readonly #maxSize: number
   readonly #usage: Usage
-  /** What waits, a group for each input, in order. A new list for each time of gathering: see `gather`. */
+  /** What waits, a group for each input, in order. A new list once all have begun or left: see `gathering`. */
   #groups: Group[] = []
   /**
    * Those of several groups, by their identities. A new map after each statement: V8 links the tables of a map
@@ -161,7 +161,7 @@ export class Line {
     if (this.#count === 0) this.#clear()
   }
 
-  /** Returns what stands for the entries that gather now: the argument of `makeDue`. */
+  /** Returns what stands for the entries that gather now, for `makeDue`: their list, which is another one once they have begun. */
   get gathering(): unknown {
     return this.#groups
   }

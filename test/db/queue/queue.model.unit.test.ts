@@ -137,7 +137,6 @@ const rare = [
 
 const settings = fc.record({
   size: fc.integer({ min: 1, max: 8 }),
-  isInProcess: fc.boolean(),
   open: fc.constantFrom(0, 1, 9, 9),
 })
 
@@ -148,9 +147,9 @@ test('no call is lost, none waits for nothing, and none has the output of anothe
     { maxCommands: 120, size: 'max' },
   )
   await fc.assert(
-    fc.asyncProperty(settings, runs, async ({ size, isInProcess, open }, run) => {
+    fc.asyncProperty(settings, runs, async ({ size, open }, run) => {
       vi.clearAllTimers()
-      world = new World(size, isInProcess, open)
+      world = new World(size, open)
       await fc.asyncModelRun(() => ({ model: world, real: world }), run)
       await world.finish(pass)
       expect(vi.getTimerCount(), 'timers of nothing that waits').toBe(world.pauses)

@@ -151,18 +151,17 @@ export class ControlledSessions implements Sessions {
 
 interface Options {
   size: number
-  isInProcess?: boolean
   /** The number of sessions that are open; by default one more than may be in use. */
   open?: number
   observer?: Observer
 }
 
 /** Returns a queue, its sessions, and their numbers. */
-export function newQueue({ size, isInProcess = false, open = size + 1, observer = {} }: Options) {
+export function newQueue({ size, open = size + 1, observer = {} }: Options) {
   const usage: Usage = { used: 0, waiting: 0 }
   const statements = new Statements(newKysely())
   let sessions!: ControlledSessions // the queue makes them at once
-  const queue = new Queue(statements, { size, usage, isInProcess }, (demand) => {
+  const queue = new Queue(statements, { size, usage, isInProcess: false }, (demand) => {
     sessions = new ControlledSessions(demand, observer)
     return sessions
   })

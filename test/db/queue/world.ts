@@ -126,7 +126,7 @@ export class World {
   pauses = 0
   #stop: 'no' | 'ending' | 'ended' = 'no'
 
-  constructor(size: number, isInProcess: boolean, open: number) {
+  constructor(size: number, open: number) {
     this.size = size
     this.#writers = Math.max(1, Math.floor(size * 0.6))
     const catching =
@@ -140,7 +140,6 @@ export class World {
       }
     this.#made = newQueue({
       size,
-      isInProcess,
       open,
       observer: {
         onTake: (session) => void this.#inUse.set(session, undefined),
