@@ -98,11 +98,8 @@ class JointDeadline extends Deadline {
   }
 }
 
-/** Returns a deadline that ends with the last one of these calls. */
-export function jointDeadline(calls: readonly { deadline: Deadline }[]): Deadline {
-  const [first] = calls
-  if (first && calls.length === 1) return first.deadline
-  // The calls of a shared transaction have one deadline.
-  const deadlines = new Set(calls.map(({ deadline }) => deadline))
-  return first && deadlines.size === 1 ? first.deadline : new JointDeadline(deadlines)
+/** Returns a deadline that ends with the last one of these: that of one request, if it is the only one. */
+export function jointDeadline(deadlines: Set<Deadline>): Deadline {
+  const [first] = deadlines
+  return first && deadlines.size === 1 ? first : new JointDeadline(deadlines)
 }

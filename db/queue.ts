@@ -2,15 +2,15 @@
  * The queue of a database. A call waits in a line for a session; a session that becomes free takes along what
  * waits in a line. This is its way:
  *
- * `run` → `#wait` → `#gather` ⇢ (it waits in a line for others) `#makeDue` → `decide` ⇢ (for a session)
+ * `run` → `#wait` → `line.join` ⇢ (it waits for others) `#onDue` → `decide` ⇢ (it waits for a session)
  * `#begin` → `#runGroups` → `#attempt` → `statements.execute` → `session.execute` ⇢ `group.resolve`
  *
  * | A call | begins |
  * |---|---|
- * | while the database is idle, and the latest statement of its line had one call | at once, with the calls of the same moment |
+ * | while a server is idle, and the latest statement of its line had one call | at once, with the calls of the same moment |
  * | while a session may be used | after the next turn of the event loop, with the calls that arrive until then |
  * | while a statement of its line ends | then |
- * | while all sessions are in use | once one is free, in the order in which the lines began to wait |
+ * | while all sessions are in use | once one is free, in the order in which the lines became due |
  *
  * `decide` alone lets lines begin. A line of loans is due at once. No call joins what has begun, so each call
  * sees what was committed before it. A deadline rejects only its own call. A statement is ended once the
@@ -21,7 +21,7 @@ import { Deadline, jointDeadline } from './deadline.ts'
 import { BrokenDatabaseError, OverloadedError } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
 import { searchInHalves } from './halves.ts'
-import { type Group, Line, type Loan, type Usage } from './line.ts'
+import { type Group, isLoan, Line, type Loan, type Usage } from './line.ts'
 import type { Plan, Statements, Use } from './plan.ts'
 import { pauseOrThrow } from './retry.ts'
 import type { Runner } from './runner.ts'
@@ -69,8 +69,8 @@ export class Queue implements Runner, Demand {
   #ofReadiness = 0
   /** The lines, by their work and the kinds of their inputs. Nothing is removed. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
-  /** The lines in which something waits, in the order in which it began; and some that are empty again. */
-  readonly #waiting: Line[] = []
+  /** The lines that are due, in the order in which they became so; and some that are empty again. */
+  readonly #due: Line[] = []
   #ended: unknown
   #onUnused: (() => void) | undefined
 
@@ -134,7 +134,8 @@ export class Queue implements Runner, Demand {
   /** Rejects what waits or comes, and resolves once no session is in use. Never throws. */
   async end(): Promise<void> {
     this.#ended = ENDED
-    for (const line of this.#waiting) line.rejectAll(ENDED)
+    for (const kinds of this.#lines.values())
+      for (const line of kinds.values()) line.rejectAll(ENDED)
     this.#sessions.end()
     if (this.#usage.used === 0 && this.#ofReadiness === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -145,8 +146,14 @@ export class Queue implements Runner, Demand {
   #lineOf(work: Line['work'], kind: string): Line {
     const known = this.#lines.get(work)?.get(kind)
     if (known) return known
-    const size = isLoan(work) ? 1 : work.maxSize[this.#isInProcess ? 'inProcess' : 'server']
-    const line = new Line(work, size, this.#usage)
+    const line = new Line(work, {
+      maxSize: isLoan(work) ? 1 : work.maxSize[this.#isInProcess ? 'inProcess' : 'server'],
+      // A statement of a database in this process blocks the process: the requests of the turn are read before.
+      // Otherwise pages are a twentieth slower, and their p99 doubles.
+      mayBeAtOnce: !this.#isInProcess,
+      usage: this.#usage,
+      onDue: this.#onDue,
+    })
     const lines = this.#lines.get(work) ?? new Map<string, Line>()
     this.#lines.set(work, lines.set(kind, line))
     return line
@@ -157,38 +164,18 @@ export class Queue implements Runner, Demand {
     refuseInTransaction()
     const refusal = deadline.reason ?? this.#ended ?? (line.isFull ? OVERLOADED : undefined)
     if (refusal) throw refusal
-    const { used, waiting } = this.#usage
-    const isAlone = used === 0 && waiting === 0 && line.wasAlone
-    const isFirst = line.isEmpty
-    const entry = line.join(input, identity, deadline)
-    deadline.add(entry)
-    if (isFirst) {
-      this.#forget(line) // what waited in it may have been given up
-      this.#waiting.push(line)
-      this.#gather(line, isAlone)
-    } else if (line.isDue) this.decide() // it may need another session now
-    return await entry.promise
+    const { promise } = line.join(input, identity, deadline)
+    if (line.isDue) this.decide() // it may need another session now
+    return await promise
   }
 
-  /** Makes a line due once the calls have come that will come soon. */
-  #gather(line: Line, isAlone: boolean): void {
-    const { gathering } = line
-    if (isLoan(line.work)) this.#makeDue(line, gathering)
-    // The calls of a batch come in one moment.
-    else if (isAlone) queueMicrotask(() => this.#makeDue(line, gathering))
-    // Clients that are answered in this turn send their next requests in the following one: with one turn, pages
-    // and mixed calls were a twentieth slower.
-    else setImmediate(this.#makeDueInATurn, line, gathering)
+  readonly #onDue = (line: Line): void => {
+    this.#forget(line) // what was due in it may have been given up
+    this.#due.push(line)
+    this.decide()
   }
 
-  readonly #makeDueInATurn = (line: Line, gathering: unknown): void =>
-    void setImmediate(this.#makeDue, line, gathering)
-
-  readonly #makeDue = (line: Line, gathering: unknown): void => {
-    if (line.makeDue(gathering)) this.decide()
-  }
-
-  /** Lets the lines begin that are due and may have a session. Nothing else decides. */
+  /** Lets the lines begin that may have a session. Nothing else decides. */
   decide(): void {
     for (let line = this.#firstToBegin(); line; line = this.#firstToBegin()) {
       const session = this.#sessions.take()
@@ -203,7 +190,7 @@ export class Queue implements Runner, Demand {
   /** Returns the line that may have the next session: that of readiness, or the one that waits for the longest time. */
   #firstToBegin(): Line | undefined {
     let first: Line | undefined
-    for (const line of this.#waiting) {
+    for (const line of this.#due) {
       if (!this.#mayBegin(line)) continue
       if (line.work.use === 'readiness') return line
       first ??= line
@@ -221,7 +208,7 @@ export class Queue implements Runner, Demand {
   /** The number of sessions that the waiting lines could have now. */
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
-    for (const line of this.#waiting) {
+    for (const line of this.#due) {
       if (this.#mayBegin(line)) wanted[line.work.use] += line.statements
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
@@ -235,15 +222,15 @@ export class Queue implements Runner, Demand {
     const groups = line.take(isOne ? 1 : undefined)
     // The rest waits behind the lines that came meanwhile.
     this.#forget(line)
-    if (!line.isEmpty) this.#waiting.push(line)
+    if (!line.isEmpty) this.#due.push(line)
     this.#use(work.use)
     if (isLoan(work)) groups[0]?.resolve(session)
     else void this.#runGroups(line, work, session, groups)
   }
 
   #forget(line: Line): void {
-    const index = this.#waiting.indexOf(line)
-    if (index >= 0) this.#waiting.splice(index, 1)
+    const index = this.#due.indexOf(line)
+    if (index >= 0) this.#due.splice(index, 1)
   }
 
   #use(use: Use): void {
@@ -269,8 +256,8 @@ export class Queue implements Runner, Demand {
   ): Promise<void> {
     const outcomes = await this.#outcomesOf(plan, session, groups)
     // What waits begins first: the database works on it while these calls are answered.
-    line.hurry()
     this.giveBack(session, plan.use)
+    line.hurry()
     for (const { group, result, error } of outcomes) {
       if (error === undefined) group.resolve(result)
       else group.reject(error)
@@ -314,7 +301,9 @@ export class Queue implements Runner, Demand {
     groups: Group[],
   ): Promise<GroupOutcome[]> {
     const inputs = groups.map(({ input }) => input) as never[] // those of the line are of its plan
-    const deadline = jointDeadline(groups.flatMap(({ entries }) => [...entries]))
+    const deadlines = new Set<Deadline>()
+    for (const { entries } of groups) for (const { deadline } of entries) deadlines.add(deadline)
+    const deadline = jointDeadline(deadlines)
     const results = await ('runTogether' in plan
       ? plan.runTogether(inputs, session, deadline, this.statements)
       : this.statements.execute(plan, inputs, session, deadline))
@@ -323,11 +312,9 @@ export class Queue implements Runner, Demand {
 
   /** Rejects what waits for a session: none can be had now. */
   fail(error: unknown): void {
-    for (const line of this.#waiting) if (this.#mayBegin(line)) line.rejectAll(error)
+    for (const line of this.#due) if (this.#mayBegin(line)) line.rejectAll(error)
   }
 }
-
-const isLoan = (work: Line['work']): work is Loan => 'isLoan' in work
 
 const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)
 const OVERLOADED = new OverloadedError('Too many calls wait for the database')

@@ -40,7 +40,7 @@ test('each waiter is given up once, unless it was removed or the call is over', 
 
 test('the deadline of several calls ends with the last of theirs', () => {
   const own = [1, 2].map(() => new Deadline(Number.POSITIVE_INFINITY)) as [Deadline, Deadline]
-  const joint = jointDeadline(own.map((deadline) => ({ deadline })))
+  const joint = jointDeadline(new Set(own))
   own[0].giveUp(new Error('first'))
   expect(joint.reason).toBeUndefined()
   own[1].giveUp(new Error('last'))

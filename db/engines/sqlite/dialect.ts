@@ -78,11 +78,11 @@ class SqliteSession implements Session {
       const cause = new Error('the database has ended the transaction')
       throw new DatabaseUnavailableError(cause, true)
     }
-    return await this.#file.execute<Row>(this, { ...statement, deadline })
+    return await this.#file.execute<Row>(this, statement, deadline)
   }
 
   async begin(deadline: Deadline): Promise<void> {
-    await this.#file.execute(this, { ...BEGIN, deadline })
+    await this.#file.execute(this, BEGIN, deadline)
     this.#hasBegun = true
   }
 

@@ -5,6 +5,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { setTimeout } from 'node:timers/promises'
 import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
+import type { Deadline } from '../../deadline.ts'
 import {
   BrokenDatabaseError,
   DatabaseUnavailableError,
@@ -92,8 +93,11 @@ export class SqliteFile {
    * statement opens the file. Throws the reason of the deadline, LockedError after the timeout,
    * RejectedRowError, and the errors of `sqliteError`.
    */
-  async execute<Row>(session: object, statement: Statement): Promise<QueryResult<Row>> {
-    const { deadline } = statement
+  async execute<Row>(
+    session: object,
+    statement: Statement,
+    deadline?: Deadline,
+  ): Promise<QueryResult<Row>> {
     const end = performance.now() + this.#timeout
     for (;;) {
       while (this.#owner.mustWait(session)) await this.#owner.end(deadline)

@@ -154,14 +154,15 @@ interface Options {
   /** The number of sessions that are open; by default one more than may be in use. */
   open?: number
   observer?: Observer
+  isInProcess?: boolean
 }
 
 /** Returns a queue, its sessions, and their numbers. */
-export function newQueue({ size, open = size + 1, observer = {} }: Options) {
+export function newQueue({ size, open = size + 1, observer = {}, isInProcess = false }: Options) {
   const usage: Usage = { used: 0, waiting: 0 }
   const statements = new Statements(newKysely())
   let sessions!: ControlledSessions // the queue makes them at once
-  const queue = new Queue(statements, { size, usage, isInProcess: false }, (demand) => {
+  const queue = new Queue(statements, { size, usage, isInProcess }, (demand) => {
     sessions = new ControlledSessions(demand, observer)
     return sessions
   })
