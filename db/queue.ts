@@ -254,7 +254,12 @@ export class Queue implements Runner, Demand {
     session: Session,
     groups: Group[],
   ): Promise<void> {
-    const outcomes = await this.#outcomesOf(plan, session, groups)
+    let outcomes: GroupOutcome[]
+    try {
+      outcomes = await this.#attempt(plan, session, groups)
+    } catch (error) {
+      outcomes = await this.#outcomesAfter(error, plan, session, groups)
+    }
     // What waits begins first: the database works on it while these calls are answered.
     this.giveBack(session, plan.use)
     line.hurry()
@@ -262,36 +267,6 @@ export class Queue implements Runner, Demand {
       if (error === undefined) group.resolve(result)
       else group.reject(error)
     }
-  }
-
-  /** Runs groups together; without those that are to blame, if their failure may be of one. Never throws. */
-  async #outcomesOf(
-    plan: Plan<never, unknown>,
-    session: Session,
-    groups: Group[],
-  ): Promise<GroupOutcome[]> {
-    try {
-      return await this.#attempt(plan, session, groups)
-    } catch (error) {
-      if (groups.length === 1 || !plan.blamesOne?.(error)) {
-        return groups.map((group) => ({ group, error }))
-      }
-    }
-    const outcomes: GroupOutcome[] = []
-    try {
-      await searchInHalves(groups, {
-        attempt: async (some) => {
-          const live = some.filter(({ isLive }) => isLive)
-          if (live.length > 0) outcomes.push(...(await this.#attempt(plan, session, live)))
-        },
-        blamesOne: (error) => plan.blamesOne?.(error) ?? false,
-        fail: (group, error) => outcomes.push({ group, error }),
-      })
-    } catch (error) {
-      const isLeft = (group: Group) => outcomes.every((outcome) => outcome.group !== group)
-      outcomes.push(...groups.filter(isLeft).map((group) => ({ group, error })))
-    }
-    return outcomes
   }
 
   /** Runs groups together, and returns their results. Throws why they failed. */
@@ -308,6 +283,33 @@ export class Queue implements Runner, Demand {
       ? plan.runTogether(inputs, session, deadline, this.statements)
       : this.statements.execute(plan, inputs, session, deadline))
     return groups.map((group, index) => ({ group, result: results[index] }))
+  }
+
+  /** Returns why groups have failed together, or runs them without those that are to blame. Never throws. */
+  async #outcomesAfter(
+    error: unknown,
+    plan: Plan<never, unknown>,
+    session: Session,
+    groups: Group[],
+  ): Promise<GroupOutcome[]> {
+    if (groups.length === 1 || !plan.blamesOne?.(error)) {
+      return groups.map((group) => ({ group, error }))
+    }
+    const outcomes: GroupOutcome[] = []
+    try {
+      await searchInHalves(groups, {
+        attempt: async (some) => {
+          const live = some.filter(({ isLive }) => isLive)
+          if (live.length > 0) outcomes.push(...(await this.#attempt(plan, session, live)))
+        },
+        blamesOne: (error) => plan.blamesOne?.(error) ?? false,
+        fail: (group, error) => outcomes.push({ group, error }),
+      })
+    } catch (error) {
+      const isLeft = (group: Group) => outcomes.every((outcome) => outcome.group !== group)
+      outcomes.push(...groups.filter(isLeft).map((group) => ({ group, error })))
+    }
+    return outcomes
   }
 
   /** Rejects what waits for a session: none can be had now. */
