@@ -100,6 +100,7 @@ export class Line {
   #known: Map<unknown, Group> | undefined
   /** The number of entries that wait. */
   #count = 0
+  #running = 0
   #serial = 0
   #isDue = false
   /** The number of entries of the latest statement. */
@@ -116,6 +117,11 @@ export class Line {
 
   get isDue(): boolean {
     return this.#isDue
+  }
+
+  /** The number of statements, or loans, that have a session. */
+  get running(): number {
+    return this.#running
   }
 
   /** Whether no other entry may wait. Those that gather are never too many: they are about to begin. */
@@ -157,11 +163,10 @@ export class Line {
   }
 
   readonly #endGathering = (gathering: Group[]): void => {
-    if (this.#groups === gathering) this.hurry()
+    if (this.#groups === gathering) this.#becomeDue()
   }
 
-  /** Makes the entries due that wait, if they still gather. */
-  hurry(): void {
+  #becomeDue(): void {
     if (this.#isDue || this.#count === 0) return
     this.#isDue = true
     this.#settings.onDue(this)
@@ -194,8 +199,20 @@ export class Line {
     if (this.#count === 0) this.#clear()
   }
 
-  /** Removes the groups of the next statement, and returns them. */
-  take(size = this.#settings.maxSize): Group[] {
+  /** Takes note of a statement that has begun. Returns its groups, which wait no longer. */
+  begin(size: number = this.#settings.maxSize): Group[] {
+    this.#running++
+    return this.#take(size)
+  }
+
+  /** Takes note of a statement that has ended. Entries that still gather are due: it shows how long they had to wait. */
+  end(): void {
+    this.#running--
+    this.#becomeDue()
+  }
+
+  /** Removes the first groups, and returns them. */
+  #take(size: number): Group[] {
     const next = this.#groups.length <= size ? this.#groups : this.#groups.splice(0, size)
     const count = next.reduce((sum, { entries }) => sum + entries.size, 0)
     this.#lastCount = count
@@ -208,7 +225,7 @@ export class Line {
 
   /** Rejects all entries. */
   rejectAll(error: unknown): void {
-    for (const group of this.take(this.#groups.length)) group.reject(error)
+    for (const group of this.#take(this.#groups.length)) group.reject(error)
   }
 
   #clear(): void {

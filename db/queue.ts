@@ -10,7 +10,7 @@
  * | while a server is idle, and the latest statement of its line had one call | at once, with the calls of the same moment |
  * | while a session may be used | after the next turn of the event loop, with the calls that arrive until then |
  * | while a statement of its line ends | then |
- * | while all sessions are in use | once one is free, in the order in which the lines became due |
+ * | while all sessions that its line may have are in use | once one is free, in the order in which the lines became due |
  *
  * `decide` alone lets lines begin. A line of loans is due at once. No call joins what has begun, so each call
  * sees what was committed before it. A deadline rejects only its own call. A statement is ended once the
@@ -29,6 +29,9 @@ import type { Demand, Session, Sessions, Statement } from './session.ts'
 
 /** The part of the sessions that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
+
+/** The part that no line takes beside as many of its own: many callers of a slow statement would delay all others. */
+const RESERVED = 0.2
 
 export interface QueueSettings {
   /** Maximum number of sessions in use. */
@@ -62,6 +65,7 @@ export class Queue implements Runner, Demand {
   readonly #isInProcess: boolean
   readonly #size: number
   readonly #writers: number
+  readonly #reserved: number
   readonly #usage: Usage
   readonly #sessions: Sessions
   /** The number of sessions in use that may write, and of those of readiness, which `#usage` leaves out. */
@@ -83,6 +87,7 @@ export class Queue implements Runner, Demand {
     this.statements = statements
     this.#size = size
     this.#writers = writers ?? Math.max(1, Math.floor(size * WRITERS))
+    this.#reserved = Math.floor(size * RESERVED)
     this.timeout = timeout ?? Number.POSITIVE_INFINITY
     this.#usage = usage ?? { used: 0, waiting: 0 }
     this.#isInProcess = isInProcess
@@ -127,8 +132,7 @@ export class Queue implements Runner, Demand {
   }
 
   giveBack(session: Session, use: Use): void {
-    this.#free(session, use)
-    this.decide()
+    this.#free(session, this.#lineOf(LOANS[use], ''))
   }
 
   /** Rejects what waits or comes, and resolves once no session is in use. Never throws. */
@@ -198,28 +202,33 @@ export class Queue implements Runner, Demand {
     return first
   }
 
-  #mayBegin({ isDue, work: { use } }: Line): boolean {
-    if (!isDue) return false
-    if (use === 'readiness') return this.#ofReadiness === 0
-    if (this.#usage.used >= this.#size) return false
-    return use === 'read' || this.#writing < this.#writers
+  #mayBegin(line: Line): boolean {
+    return line.isDue && this.#leftFor(line) > 0
+  }
+
+  /** The number of sessions that a line may have now, beside those that it has. */
+  #leftFor({ running, work: { use } }: Line): number {
+    if (use === 'readiness') return 1 - this.#ofReadiness
+    const left = this.#size - this.#usage.used
+    const free = use === 'read' ? left : Math.min(left, this.#writers - this.#writing)
+    return Math.min(free, Math.max(left - this.#reserved, this.#reserved - running))
   }
 
   /** The number of sessions that the waiting lines could have now. */
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
     for (const line of this.#due) {
-      if (this.#mayBegin(line)) wanted[line.work.use] += line.statements
+      if (line.isDue) wanted[line.work.use] += Math.min(line.statements, this.#leftFor(line))
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
     const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
-    return used + Math.min(wanted.readiness, 1)
+    return used + wanted.readiness
   }
 
   #begin(line: Line, session: Session): void {
     const { work } = line
     const isOne = !isLoan(work) && work.needsConsecutiveIds && !session.hasConsecutiveIds
-    const groups = line.take(isOne ? 1 : undefined)
+    const groups = line.begin(isOne ? 1 : undefined)
     // The rest waits behind the lines that came meanwhile.
     this.#forget(line)
     if (!line.isEmpty) this.#due.push(line)
@@ -239,12 +248,16 @@ export class Queue implements Runner, Demand {
     if (use === 'write') this.#writing++
   }
 
-  #free(session: Session, use: Use): void {
+  /** Takes back the session of a statement of a line, or of a loan, and lets others begin. */
+  #free(session: Session, line: Line): void {
+    const { use } = line.work
     if (use === 'readiness') this.#ofReadiness--
     else this.#usage.used--
     if (use === 'write') this.#writing--
     this.#sessions.giveBack(session)
     if (this.#usage.used === 0 && this.#ofReadiness === 0) this.#onUnused?.()
+    line.end()
+    this.decide()
   }
 
   /** Runs groups on a session, and answers their calls. Never throws. */
@@ -261,8 +274,7 @@ export class Queue implements Runner, Demand {
       outcomes = await this.#outcomesAfter(error, plan, session, groups)
     }
     // What waits begins first: the database works on it while these calls are answered.
-    this.giveBack(session, plan.use)
-    line.hurry()
+    this.#free(session, line)
     for (const { group, result, error } of outcomes) {
       if (error === undefined) group.resolve(result)
       else group.reject(error)

@@ -117,6 +117,7 @@ export class World {
   readonly frozen = new Set<Running>()
   readonly size: number
   readonly #writers: number
+  readonly #reserved: number
   readonly #made: ReturnType<typeof newQueue>
   readonly #lines = new Map<string, Line>()
   readonly #inUse = new Map<ControlledSession, Work | undefined>()
@@ -129,6 +130,7 @@ export class World {
   constructor(size: number, open: number) {
     this.size = size
     this.#writers = Math.max(1, Math.floor(size * 0.6))
+    this.#reserved = Math.floor(size * 0.2)
     const catching =
       <Parameters extends unknown[]>(observe: (...parameters: Parameters) => void) =>
       (...parameters: Parameters) => {
@@ -422,6 +424,10 @@ export class World {
     check(ahead <= 1 && used <= this.size, 'no more sessions than allowed, and one beyond')
     check(writing <= this.#writers, 'no more sessions that write than allowed')
     check(usage.used === used, `${used} sessions are used, not ${usage.used}`)
+    for (const [key, line] of this.#lines) {
+      const isTooMany = this.#running(line) > this.size - this.#reserved
+      check(!isTooMany, `${key} leaves sessions to others`)
+    }
     const waiting = this.calls.filter(waits).length
     check(usage.waiting === waiting, `${waiting} calls wait, not ${usage.waiting}`)
     for (const { state, isGivenUp } of this.calls) {
@@ -443,6 +449,17 @@ export class World {
     }
   }
 
+  /** The number of sessions that a line may have, but for the limit of those that write. */
+  #leftFor(line: Line, used: number): number {
+    if (line.use === 'readiness') return 1
+    const left = this.size - used
+    return Math.min(left, Math.max(left - this.#reserved, this.#reserved - this.#running(line)))
+  }
+
+  /** The number of sessions that a line has. */
+  #running = (line: Line): number =>
+    [...this.#inUse.values()].filter((work) => work?.line === line).length
+
   #uses() {
     const works = [...this.#inUse.values()]
     for (const work of works) check(work, 'each session in use has a call')
@@ -459,13 +476,14 @@ export class World {
     const { ahead, writing, used } = this.#uses()
     const { wanted } = this.sessions
     check(wanted <= this.size - used + 1, 'no session is opened that nothing could use')
-    const reads = Math.min(this.#lines.get('loans read')?.count ?? 0, this.size - used)
+    const loans = this.#lines.get('loans read')
+    const reads = loans ? Math.min(loans.count, this.#leftFor(loans, used)) : 0
     check(wanted >= reads, 'the sessions that calls wait for are opened side by side')
     for (const [key, line] of this.#lines) {
       const groups = line.groups.filter(isLive)
       if (groups.length === 0) continue
       const isAhead = line.use === 'readiness'
-      if (isAhead ? ahead > 0 : used >= this.size) continue
+      if (isAhead ? ahead > 0 : this.#leftFor(line, used) <= 0) continue
       if (line.use === 'write' && writing >= this.#writers) continue
       check(this.sessions.idle.length === 0, `${key} waits while a session is idle`)
       check(wanted > 0, `${key} waits, and no session is opened`)
