@@ -64,10 +64,12 @@ test.each(units)('%s starts the service again however often it has failed', (uni
   expect(readRoot(unit)).toMatch(/^Restart=always$/m)
 })
 
-test('the timer makes a backup each night, and after a night in which the machine was off', () => {
+test('a backup is made each night, also when the clocks go forward, and after a night in which the machine was off', () => {
   const [, timer = ''] = readRoot('deploy/petstore-backup.timer').split('\n[Timer]\n')
   const settings = timer.split('\n[')[0]
-  expect(settings).toMatch(/^OnCalendar=\*-\*-\* \d\d:\d\d$/m)
+  // Clocks skip no hour after four.
+  expect(settings).toMatch(/^OnCalendar=\*-\*-\* 0[4-6]:\d\d$/m)
+  expect(readRoot('deploy/kubernetes-backup.yaml')).toMatch(/^ {2}schedule: \d\d [4-6] \* \* \*$/m)
   expect(settings).toMatch(/^Persistent=true$/m)
 })
 
