@@ -89,6 +89,17 @@ describe.runIf(isInstalled)('HAProxy', () => {
     socket.write(requestText('GET /v1/pets', { headers }))
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 401 /)
     expect(JSON.parse(await program.logged(/"by-proxy"/))).toMatchObject({ address: '127.0.0.2' })
+    // The service itself decides about a head of the greatest size that it takes, and of a greater one.
+    for (const [size, status] of [
+      [16_000, 401],
+      [17_000, 431],
+    ] as const) {
+      const answer = await fetch(`${haproxy.origin}/v1/pets?x=${'a'.repeat(size)}`)
+      expect([answer.status, await answer.json()]).toEqual([
+        status,
+        expect.objectContaining({ status }),
+      ])
+    }
   })
 
   test('ends TLS, redirects HTTP to it, and has browsers use it for this host alone', async () => {
