@@ -58,8 +58,8 @@ describe('against a running service', () => {
 
   test('every metric and label of rules and dashboard exists', () => {
     const known = new Set(names(metrics, /^(\w+)(?:\{| )/gm))
-    // The last three are of the metrics of exporters.
-    const given = ['job', 'environment', 'instance', 'name', 'state', 'cronjob']
+    // The last four are of the metrics of exporters.
+    const given = ['job', 'environment', 'instance', 'name', 'state', 'cronjob', 'deployment']
     const labels = new Set([...given, ...names(metrics, /[{,](\w+)="/g)])
     for (const text of [rules, ...expressions]) {
       for (const name of names(text, /\b((?:petstore|nodejs|process)_\w+)/g)) {
