@@ -177,7 +177,7 @@ test('every script that runs Node says why none starts, and what helps', () => {
     const ran = spawnSync('/bin/sh', ['-c', script], { cwd: folder, env, encoding: 'utf8' })
     expect(ran.stderr, name).toBe(
       `Node 24.4 or newer is missing: node: error while loading libatomic.so.1; own/node is Node 20.20.2
-Run npm ci without --ignore-scripts, --omit=dev and NODE_ENV=production, which installs it, and install any library that is named here; or install Node 24.4 or newer yourself\n`,
+Run npm ci with umask 022 and without --ignore-scripts, --omit=dev and NODE_ENV=production, which installs it, and install any library that is named here; or install Node 24.4 or newer yourself\n`,
     )
     expect(ran.status, name).toBe(1)
   }

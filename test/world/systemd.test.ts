@@ -36,7 +36,7 @@ trial(
     await execute('docker', ['exec', name, 'systemctl', 'is-system-running', '--wait'])
     await copyTo(name)
     // What the header of petstore.service says.
-    await run(`cd /opt/petstore && npm ci && useradd --system petstore && cp deploy/*.service deploy/*.timer /etc/systemd/system/
+    await run(`cd /opt/petstore && npm ci && useradd --system --create-home petstore && cp deploy/*.service deploy/*.timer /etc/systemd/system/
       mkdir data node_modules/.cache && chown petstore data node_modules/.cache && systemctl daemon-reload`)
 
     // Another process has its PORT, and answers with 200.
