@@ -30,8 +30,8 @@ import type { Demand, Session, Sessions, Statement } from './session.ts'
 /** The part of the sessions that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
 
-/** The part that no line takes beside as many of its own: many callers of a slow statement would delay all others. */
-const RESERVED = 0.2
+/** The part of the sessions that a line may have: many callers of a slow statement would take all, and delay others. */
+const OF_A_LINE = 0.8
 
 export interface QueueSettings {
   /** Maximum number of sessions in use. */
@@ -65,7 +65,7 @@ export class Queue implements Runner, Demand {
   readonly #isInProcess: boolean
   readonly #size: number
   readonly #writers: number
-  readonly #reserved: number
+  readonly #ofALine: number
   readonly #usage: Usage
   readonly #sessions: Sessions
   /** The number of sessions in use that may write, and of those of readiness, which `#usage` leaves out. */
@@ -87,7 +87,7 @@ export class Queue implements Runner, Demand {
     this.statements = statements
     this.#size = size
     this.#writers = writers ?? Math.max(1, Math.floor(size * WRITERS))
-    this.#reserved = Math.floor(size * RESERVED)
+    this.#ofALine = Math.ceil(size * OF_A_LINE)
     this.timeout = timeout ?? Number.POSITIVE_INFINITY
     this.#usage = usage ?? { used: 0, waiting: 0 }
     this.#isInProcess = isInProcess
@@ -211,7 +211,7 @@ export class Queue implements Runner, Demand {
     if (use === 'readiness') return 1 - this.#ofReadiness
     const left = this.#size - this.#usage.used
     const free = use === 'read' ? left : Math.min(left, this.#writers - this.#writing)
-    return Math.min(free, Math.max(left - this.#reserved, this.#reserved - running))
+    return Math.min(free, this.#ofALine - running)
   }
 
   /** The number of sessions that the waiting lines could have now. */

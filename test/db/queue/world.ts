@@ -117,7 +117,7 @@ export class World {
   readonly frozen = new Set<Running>()
   readonly size: number
   readonly #writers: number
-  readonly #reserved: number
+  readonly #ofALine: number
   readonly #made: ReturnType<typeof newQueue>
   readonly #lines = new Map<string, Line>()
   readonly #inUse = new Map<ControlledSession, Work | undefined>()
@@ -130,7 +130,7 @@ export class World {
   constructor(size: number, open: number) {
     this.size = size
     this.#writers = Math.max(1, Math.floor(size * 0.6))
-    this.#reserved = Math.floor(size * 0.2)
+    this.#ofALine = Math.ceil(size * 0.8)
     const catching =
       <Parameters extends unknown[]>(observe: (...parameters: Parameters) => void) =>
       (...parameters: Parameters) => {
@@ -425,7 +425,7 @@ export class World {
     check(writing <= this.#writers, 'no more sessions that write than allowed')
     check(usage.used === used, `${used} sessions are used, not ${usage.used}`)
     for (const [key, line] of this.#lines) {
-      const isTooMany = this.#running(line) > this.size - this.#reserved
+      const isTooMany = this.#running(line) > this.#ofALine
       check(!isTooMany, `${key} leaves sessions to others`)
     }
     const waiting = this.calls.filter(waits).length
@@ -452,8 +452,7 @@ export class World {
   /** The number of sessions that a line may have, but for the limit of those that write. */
   #leftFor(line: Line, used: number): number {
     if (line.use === 'readiness') return 1
-    const left = this.size - used
-    return Math.min(left, Math.max(left - this.#reserved, this.#reserved - this.#running(line)))
+    return Math.min(this.size - used, this.#ofALine - this.#running(line))
   }
 
   /** The number of sessions that a line has. */
