@@ -1,4 +1,5 @@
 /** Migrations: brings a database to the newest schema, and checks whether it has it. Their lock. */
+import { setTimeout } from 'node:timers/promises'
 import type { Database, RootDatabase } from './database.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
@@ -24,7 +25,11 @@ type Report = (message: string) => void
 /** Milliseconds that other processes may hold the lock. */
 const LOCK_TIMEOUT = 60_000
 
-const WAITING = 'Waiting for the lock of the database: another process may be migrating it'
+/** Milliseconds between two attempts, in which calls go on that have waited behind a statement of the work. */
+const PAUSE = 1_000
+
+const WAITING =
+  'Waiting for the lock of the database: another process may be migrating it, or use a table in a transaction'
 const HELD = 'other processes have held its lock for a minute; try again when they are done'
 
 const NO_TABLES = 'it has no tables of the service, which its start creates'
@@ -125,7 +130,8 @@ async function executedNames(
 
 /**
  * Runs work while no other process has the lock of this database, and returns its result. A Galera cluster
- * has one lock on each node. On SQLite the work is one transaction. Throws LockedError after a minute.
+ * has one lock on each node. Work that meets the lock of another transaction runs again. On SQLite the work is
+ * one transaction. Throws LockedError after a minute.
  */
 export async function underLock<Result>(
   db: RootDatabase,
@@ -140,6 +146,7 @@ export async function underLock<Result>(
       if (!(error instanceof LockedError)) throw error
       if (performance.now() > end) throw new LockedError(new Error(HELD), false)
       if (attempt === 1) report?.(WAITING)
+      await setTimeout(PAUSE)
     }
   }
 }

@@ -6,6 +6,7 @@ import { sql as raw } from 'kysely'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import type { Database, RootDatabase } from '../../db/database.ts'
+import { Deadline } from '../../db/deadline.ts'
 import { engineOf } from '../../db/engine.ts'
 import { DatabaseUnavailableError, LockedError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
@@ -115,6 +116,27 @@ test('a migration waits for the lock, and reports that once', async () => {
   expect(await migrated).toEqual([])
   expect(report.mock.calls).toEqual([[expect.stringContaining('another process')]])
 })
+
+test.runIf(engine === 'mysql')(
+  'calls go on while a migration waits for the transaction of another program',
+  async () => {
+    await migrate(db)
+    await using reader = await openSql(database.url)
+    await reader('begin')
+    await reader('select * from pets')
+    const alter = raw`alter table pets add column color integer`
+    const all = withMore('2026-11-22-color', (db) => alter.execute(db))
+    await using other = await connect(database.url)
+    const migrated = migrate(other, undefined, all)
+    const blocked = `select id from information_schema.processlist
+      where db = database() and state like '%metadata lock%'`
+    await vi.waitUntil(async () => (await reader(blocked)).length > 0, 10_000)
+    using deadline = new Deadline(5_000) // DATABASE_TIMEOUT
+    await db.runner.execute({ ...db.selectFrom('pets').select('id').compile(), deadline })
+    await reader('commit')
+    expect(await migrated).toEqual(['2026-11-22-color'])
+  },
+)
 
 test('a migration that is over holds no lock, though its connection stays open', async () => {
   await migrate(db)

@@ -108,6 +108,8 @@ class MysqlEngine extends MysqlAdapter implements Engine {
         throw new LockedError(new Error('Another session holds the lock of the migrations'), true)
       }
       try {
+        // A statement that waits for a table has all later ones wait behind it: so a second at a time.
+        await sql`set session lock_wait_timeout = 1`.execute(session)
         return await work(session)
       } finally {
         // A connection that was lost has released the lock.
