@@ -41,6 +41,7 @@ const errors: [numbers: string, make: Make][] = [
   ['1205 3572', (cause) => new LockedError(cause, true)], // 3572: without a wait
   // It rejected the statement before it began, or rolled it back.
   ['1040 1129 1203 1206 1226 1637', without], // too many connections, broken connections, locks, transactions
+  ['9006', without], // the rules of ProxySQL send it to other servers than those of its session
   // It rejected the statement before it began, and would reject the next one too.
   ['1036 1290 1792 1836 1874 1881 3032 3989', unfit], // it may not write, such as with read_only
   // The operator has revoked a right. A session keeps the rights of its log-in, also when they are granted again.
