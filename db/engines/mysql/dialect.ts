@@ -17,7 +17,7 @@ import type { Tables } from '../../tables.ts'
 import { onSession } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
 import { MysqlSessions } from './sessions.ts'
-import { COLLATION } from './set-up.ts'
+import { COLLATION, TABLE_LOCK } from './set-up.ts'
 
 /** Milliseconds after which a server that does not answer counts as unreachable, by default. */
 const CONNECT_TIMEOUT = 5_000
@@ -112,8 +112,10 @@ class MysqlEngine extends MysqlAdapter implements Engine {
         await sql`set session lock_wait_timeout = 1`.execute(session)
         return await work(session)
       } finally {
+        const release = sql`select release_lock(${LOCK})`
+        const restore = sql`set session ${sql.raw(TABLE_LOCK)}`
         // A connection that was lost has released the lock.
-        await sql`select release_lock(${LOCK})`.execute(session).catch(() => {})
+        for (const end of [release, restore]) await end.execute(session).catch(() => {})
       }
     })
   }

@@ -23,6 +23,9 @@ const ISOLATION = 'READ-COMMITTED'
  */
 // The variables have different names in MySQL and in MariaDB before 11.1.
 const SET_TRANSACTIONS = `set session transaction isolation level ${ISOLATION.replace('-', ' ')}, read write`
+/** Seconds that a statement waits for the lock of a table: as long as a call may wait for the database. */
+export const TABLE_LOCK = 'lock_wait_timeout = 30'
+
 const SET_VARIABLES = `set session ${[
   // The server commits a statement outside a transaction at once. A commit begins no transaction.
   "autocommit = 'ON', completion_type = 'NO_CHAIN'",
@@ -37,8 +40,7 @@ const SET_VARIABLES = `set session ${[
   "sql_select_limit = 18446744073709551615, sql_big_selects = 'ON'",
   // Seconds that a statement waits for the lock of a row.
   'innodb_lock_wait_timeout = 1',
-  // Seconds that a statement waits for the lock of a table: as long as a call may wait for the database.
-  'lock_wait_timeout = 30',
+  TABLE_LOCK,
   // Seconds after which the server ends an idle session: longer than the pool keeps one. If a process and
   // its connection are lost at once, its transaction would otherwise hold its locks for eight hours.
   // MariaDB may end a list at the limit of a statement as if it were empty. MySQL reads a comment here.
