@@ -7,13 +7,10 @@ import { recordOf } from './record.ts'
 export const headersOf = (headers: Record<string, string>): readonly string[] =>
   Object.entries(headers).flat()
 
-/** The defaults of helmet 8 (https://helmetjs.github.io), without framing and obsolete browsers. */
+/** What a browser does with any response: it guesses no type, and shows it nowhere else. */
 const securityHeaders = {
-  'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'DENY',
 }
 
 /** The headers of responses that are not pages. If a browser opens one, it loads nothing, and cannot be framed. */
@@ -36,6 +33,8 @@ export const pageHeaders = headersOf({
   'Content-Security-Policy':
     "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
   ...securityHeaders,
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
 })
 
 /** The headers of the OpenAPI document beside others: an editor on any page may read what is public. */

@@ -66,9 +66,15 @@ export async function answerOf(fetched: Promise<Response>): Promise<RawAnswer> {
 /** The headers of every response that restrict what a browser does with it; a page has another policy. */
 export const everyHeader = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-  'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
+}
+
+/** The headers of a page and its files. */
+export const pageHeaders = {
+  ...everyHeader,
+  'content-security-policy':
+    "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
+  'cross-origin-opener-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
 }

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { docsPage } from '../../docs-page/src/page.ts'
-import { everyHeader } from '../support/expect.ts'
+import { pageHeaders } from '../support/expect.ts'
 import { runServer } from '../support/process.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -43,9 +43,7 @@ test('the page loads these files, each with these headers and no others', async 
   for (const [path, type] of Object.entries(files)) {
     const { bytes, headers } = await askRaw(path, 'identity')
     expect(headers, path).toEqual({
-      ...everyHeader,
-      'content-security-policy':
-        "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
+      ...pageHeaders,
       'cache-control': 'no-cache',
       vary: 'Origin, Accept-Encoding',
       date: expect.any(String),

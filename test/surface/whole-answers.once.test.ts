@@ -1,6 +1,6 @@
 /** Complete responses of each kind: status, all headers, body, and the line in the log. */
 import { afterAll, expect, test } from 'vitest'
-import { everyHeader } from '../support/expect.ts'
+import { everyHeader, pageHeaders } from '../support/expect.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { corsMethods } from '../support/operations.ts'
 import { storePets } from '../support/pets.ts'
@@ -45,13 +45,7 @@ const open = { ...json, ...exposed, ...readable }
 const anyPage = { 'access-control-allow-origin': '*' }
 const rest = { ...open, 'cache-control': 'no-store' }
 const trpc = { ...rest, vary: 'Origin, trpc-accept, accept' }
-const page = {
-  ...everyHeader,
-  ...exposed,
-  ...readable,
-  'content-security-policy':
-    "default-src 'none';base-uri 'none';connect-src 'self';form-action 'none';frame-ancestors 'none';img-src 'self';script-src 'self';style-src 'self'",
-}
+const page = { ...pageHeaders, ...exposed, ...readable }
 const fresh = { 'cache-control': 'no-cache', vary: 'Origin, Accept-Encoding' }
 const file = { ...page, ...fresh }
 const deprecated = {
