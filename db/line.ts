@@ -205,7 +205,7 @@ export class Line {
     return this.#take(size)
   }
 
-  /** Takes note of a statement that has ended. Entries that still gather are due: it shows how long they had to wait. */
+  /** Takes note of a statement that has ended. Entries that still gather are due: its session is free for them. */
   end(): void {
     this.#running--
     this.#becomeDue()
