@@ -5,7 +5,7 @@ import type { Plan, Use } from './plan.ts'
 /** A line is full when as many entries wait as here, for as many statements: what few statements serve is soon over. */
 const FULL = { entries: 1_000, statements: 100 }
 
-/** The current numbers of sessions in use, and of entries that wait. */
+/** The current numbers of sessions in use, without that of readiness, and of entries that wait. */
 export interface Usage {
   used: number
   waiting: number
@@ -94,7 +94,7 @@ export class Line {
   /** What waits, a group for each input, in order. A new list once all have begun or left: see `#gather`. */
   #groups: Group[] = []
   /**
-   * Those of several groups, by their identities. A new map after each statement: V8 links the tables of a map
+   * The groups by identity, once there are several. A new map after each statement: V8 links the tables of a map
    * that is emptied and filled again, so the garbage collector would keep the entries of the old ones.
    */
   #known: Map<unknown, Group> | undefined
@@ -205,7 +205,7 @@ export class Line {
     return this.#take(size)
   }
 
-  /** Takes note of a statement that has ended. Entries that still gather are due: its session is free for them. */
+  /** Takes note of a statement that has ended. What still gathers is due: it waits no longer than a statement took. */
   end(): void {
     this.#running--
     this.#becomeDue()

@@ -19,7 +19,7 @@ interface Common<Input, Output, Shared> {
   readonly needsConsecutiveIds?: boolean
   /** The kind of an input: only inputs of one kind run together. */
   kindOf?(input: Input): string
-  /** The identity of an input: inputs with one identity that wait are one input, whose result they share. */
+  /** The identity of an input: those that wait at the same time with one identity run as one, and share its result. */
   identityOf?(input: Input): bigint | string
   /** Returns the output of one of the callers that share a result, which may change it. */
   output(shared: Shared): Output
@@ -33,7 +33,7 @@ export interface StatementPlan<Input, Output, Shared = unknown>
   /** Returns how many inputs the statement for `count` of them has room for: spare places repeat the first one. */
   roomFor?(count: number): number
   /**
-   * Builds the statement for several inputs of a kind, which is compiled once for each number of them.
+   * Builds the statement for several inputs of a kind, which is compiled once for each number that `roomFor` returns.
    * `values` has a `value` for each input, to put in place of what differs between executions:
    *
    * `where('id', '=', value((pet) => pet.id)).limit(20)` → `where id = ? limit ?` with the parameters
@@ -87,7 +87,7 @@ const valueAt =
 export class Statements {
   /** What builds the statements, and executes none. */
   readonly builder: Kysely<Tables>
-  /** By plan, kind and number of inputs. Nothing is removed. */
+  /** By plan, kind and number of places. Nothing is removed. */
   readonly #compiled = new Map<unknown, Map<string, Map<number, CompiledQuery>>>()
 
   constructor(builder: Kysely<Tables>) {

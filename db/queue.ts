@@ -73,7 +73,7 @@ export class Queue implements Runner, Demand {
   #ofReadiness = 0
   /** The lines, by their work and the kinds of their inputs. Nothing is removed. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
-  /** The lines that are due, in the order in which they became so; and some that are empty again. */
+  /** The lines that are due, in the order in which they became so, that of readiness first; and some that are empty again. */
   readonly #due: Line[] = []
   #ended: unknown
   #onUnused: (() => void) | undefined
@@ -175,13 +175,24 @@ export class Queue implements Runner, Demand {
 
   readonly #onDue = (line: Line): void => {
     this.#forget(line) // what was due in it may have been given up
-    this.#due.push(line)
+    this.#enqueue(line)
     this.decide()
   }
 
-  /** Lets the lines begin that may have a session. Nothing else decides. */
+  #enqueue(line: Line): void {
+    if (line.work.use === 'readiness') this.#due.unshift(line)
+    else this.#due.push(line)
+  }
+
+  #forget(line: Line): void {
+    const index = this.#due.indexOf(line)
+    if (index >= 0) this.#due.splice(index, 1)
+  }
+
+  /** Lets the lines begin that may have a session, in their order. Nothing else decides. */
   decide(): void {
-    for (let line = this.#firstToBegin(); line; line = this.#firstToBegin()) {
+    const mayBegin = (line: Line) => this.#leftFor(line) > 0
+    for (let line = this.#due.find(mayBegin); line; line = this.#due.find(mayBegin)) {
       const session = this.#sessions.take()
       if (!session) {
         this.#sessions.prepare(this.#wanted())
@@ -191,23 +202,9 @@ export class Queue implements Runner, Demand {
     }
   }
 
-  /** Returns the line that may have the next session: that of readiness, or the one that waits for the longest time. */
-  #firstToBegin(): Line | undefined {
-    let first: Line | undefined
-    for (const line of this.#due) {
-      if (!this.#mayBegin(line)) continue
-      if (line.work.use === 'readiness') return line
-      first ??= line
-    }
-    return first
-  }
-
-  #mayBegin(line: Line): boolean {
-    return line.isDue && this.#leftFor(line) > 0
-  }
-
   /** The number of sessions that a line may have now, beside those that it has. */
-  #leftFor({ running, work: { use } }: Line): number {
+  #leftFor({ isDue, running, work: { use } }: Line): number {
+    if (!isDue) return 0
     if (use === 'readiness') return 1 - this.#ofReadiness
     const left = this.#size - this.#usage.used
     const free = use === 'read' ? left : Math.min(left, this.#writers - this.#writing)
@@ -218,7 +215,7 @@ export class Queue implements Runner, Demand {
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
     for (const line of this.#due) {
-      if (line.isDue) wanted[line.work.use] += Math.min(line.statements, this.#leftFor(line))
+      wanted[line.work.use] += Math.min(line.statements, Math.max(0, this.#leftFor(line)))
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
     const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
@@ -231,15 +228,10 @@ export class Queue implements Runner, Demand {
     const groups = line.begin(isOne ? 1 : undefined)
     // The rest waits behind the lines that came meanwhile.
     this.#forget(line)
-    if (!line.isEmpty) this.#due.push(line)
+    if (!line.isEmpty) this.#enqueue(line)
     this.#use(work.use)
     if (isLoan(work)) groups[0]?.resolve(session)
     else void this.#runGroups(line, work, session, groups)
-  }
-
-  #forget(line: Line): void {
-    const index = this.#due.indexOf(line)
-    if (index >= 0) this.#due.splice(index, 1)
   }
 
   #use(use: Use): void {
@@ -326,7 +318,7 @@ export class Queue implements Runner, Demand {
 
   /** Rejects what waits for a session: none can be had now. */
   fail(error: unknown): void {
-    for (const line of this.#due) if (this.#mayBegin(line)) line.rejectAll(error)
+    for (const line of this.#due) if (this.#leftFor(line) > 0) line.rejectAll(error)
   }
 }
 

@@ -9,8 +9,8 @@ export interface Runner {
   /** Milliseconds that a statement without a deadline may take. */
   readonly timeout: number
   /**
-   * Returns the output of a plan for an input. Outside a transaction there are more attempts: up to three of a
-   * statement that reads, and of one that writes only after an attempt that certainly had no effect. Throws
+   * Returns the output of a plan for an input. Outside a transaction there are more attempts: up to three, and
+   * six after a conflict of transactions; of what writes only after an attempt that certainly had no effect. Throws
    * DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
    */
   run<Input, Output>(plan: Plan<Input, Output>, input: Input, deadline: Deadline): Promise<Output>

@@ -14,7 +14,7 @@ export interface Statement<Row = unknown> extends CompiledQuery<Row> {
 export interface Session {
   /** Whether the ids of one insert are consecutive, so that the first one tells all of them. */
   readonly hasConsecutiveIds: boolean
-  /** Whether its transaction goes on: some errors of statements end it. */
+  /** Whether its transaction goes on, as far as the session knows: on SQLite, some errors end it. */
   readonly isInTransaction: boolean
   /** Throws the errors of db/errors.ts, and the reason of the deadline. */
   execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>>

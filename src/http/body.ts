@@ -52,22 +52,28 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
     const connection = connectionOf(req.socket)
     let chunks: Buffer[] = []
     let length = 0
+    let isHeld = false
+    const release = () => {
+      if (isHeld) connection.hold(0)
+    }
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > MAX_BODY) {
         chunks = []
-        connection.hold(0)
+        release()
         return reject(problem('bodyTooLarge'))
       }
       if (chunks.push(chunk) > MAX_CHUNKS) chunks = [Buffer.concat(chunks)]
-      if (!req.complete) connection.hold(length)
+      if (req.complete) return
+      isHeld = true
+      connection.hold(length)
     }
     const onEnd = () => {
-      connection.hold(0)
+      release()
       resolve(Buffer.concat(chunks))
     }
     const onClose = () => {
-      connection.hold(0)
+      release()
       reject(CLIENT_GONE)
     }
     if (req.destroyed || res.destroyed) return onClose()

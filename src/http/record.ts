@@ -19,7 +19,7 @@ export class RequestRecord {
   traceId: string | undefined
   spanId: string | undefined
   surface: 'rest' | 'trpc' | 'other' = 'other'
-  /** The name of the procedure, or `batch` for several; undefined where none was called. */
+  /** The name of the procedure, `batch` for several, `unknown` for none; undefined where no surface has the path. */
   operation: string | undefined
   readonly method: string | undefined
   path: string | undefined

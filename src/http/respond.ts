@@ -7,7 +7,8 @@ import { recordOf } from './record.ts'
 
 /**
  * Sends a response; `headers` has names and values in turn. It adds `Content-Length` and `X-Request-Id`.
- * Headers from `res.setHeader` stay, unless the list has them too. Node omits the body of HEAD, 204 and 304.
+ * Headers from `res.setHeader` stay, unless the list has them too. Node omits the body of HEAD, 204 and 304. Once it
+ * is sent, `close` of the response calls `#end` of the server.
  */
 export function answer(
   res: ServerResponse,

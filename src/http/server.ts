@@ -29,7 +29,7 @@ export class HttpServer {
   readonly #telemetry: Telemetry
   readonly #memory = new ClientMemory()
   readonly #connections = new Set<Connection>()
-  /** Answers to requests that have arrived, and are not served yet. */
+  /** The requests that have arrived and are not served yet, by their responses. */
   readonly #arrived: ServerResponse[] = []
   #isStopping = false
 

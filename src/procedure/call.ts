@@ -22,7 +22,7 @@ export interface Shared<Stores = unknown> {
 /** What a mutation does, by the call that it receives: with the stores of the transaction. */
 export type Work<Stores, Output> = (call: Call<Stores>) => Promise<Output>
 
-/** A kind of row that a store creates. It is data of the store, which `create` of write.ts reads. */
+/** How a store creates rows of a kind: `create` of write.ts inserts one by it. */
 export interface Creation<Input, Output> {
   /** Returns the output of a row, by its id and the input. */
   output(id: bigint, input: Input): Output
@@ -63,50 +63,18 @@ export interface CallsOfRequest<Stores = unknown> {
 }
 
 /** A call: `ctx` in resolvers. */
-export class Call<Stores = unknown> implements CallsOfRequest<Stores> {
-  readonly service: Shared<Stores>
-  readonly caller: Caller
-  readonly deadline: Deadline
-  readonly idempotencyHeader: string | undefined
+export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
   /** What is called. */
   readonly operation: Operation
   /** The checked input. */
   readonly input: unknown
   /** The stores; those of the transaction in the work of `write` and `writeIdempotent`. */
   readonly stores: Stores
-  /** The output of `write`, `writeIdempotent` or `create`. Not private: tRPC's type of `ctx` has no private fields. */
+  /**
+   * What `write`, `writeIdempotent` or `create` has returned: a mutation must return it. tRPC gives a resolver the
+   * type of its output, so the type cannot say so.
+   */
   written: { output: unknown } | undefined
-
-  constructor(
-    request: CallsOfRequest<Stores>,
-    operation: Operation,
-    input: unknown,
-    stores = request.service.stores,
-  ) {
-    this.service = request.service
-    this.caller = request.caller
-    this.deadline = request.deadline
-    this.idempotencyHeader = request.idempotencyHeader
-    this.operation = operation
-    this.input = input
-    this.stores = stores
-  }
-
-  /** Returns this call in a transaction, with its stores. */
-  inside(stores: Stores): Call<Stores> {
-    return new Call(this, this.operation, this.input, stores)
-  }
-
-  /** Takes note of the output that was written, and returns it. */
-  wrote<Output>(output: Output): Output {
-    this.written = { output }
-    return output
-  }
-
-  /** Whether this output was written. tRPC gives a resolver the type of its output, so it cannot say so itself. */
-  hasWritten(output: unknown): boolean {
-    return this.written !== undefined && this.written.output === output
-  }
 }
 
 /** What a resolver receives, of the options of tRPC. */
@@ -152,13 +120,14 @@ export class Operation {
   async run(request: CallsOfRequest, input: unknown): Promise<unknown> {
     const { success, data, error } = this.input.safeParse(input)
     if (!success) throw problemOfInput(error)
-    const call = new Call(request, this, data)
+    const { stores } = request.service
+    const call: Call = { ...request, operation: this, input: data, stores, written: undefined }
     const made = await this.#resolver({ ctx: call, input: data })
     if (this.type === 'query')
       return this.isPaged ? this.#checkPage(made as Page) : this.checkOutput(made)
-    // The output is checked already: before the commit. Here it could be one of an earlier release, kept with
+    // The output is checked already: before its effect. Here it could be one of an earlier release, kept with
     // an Idempotency-Key.
-    if (call.hasWritten(made)) return made
+    if (call.written && call.written.output === made) return made
     const functions = 'write(…), writeIdempotent(…) or create(…)'
     throw new TypeError(`The resolver of ${this.name} must return the output of ${functions}`)
   }

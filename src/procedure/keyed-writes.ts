@@ -9,7 +9,7 @@ import * as idempotencyKeys from '../idempotency/store.ts'
 import type { Call, Creation, KeyedWrites, Work } from './call.ts'
 import { outputOfRow, outputOfWork } from './write.ts'
 
-/** Makes one attempt of a mutation. `expired` is the row of the key, which is removed. */
+/** Makes one attempt of a mutation. `expired` is the id of the row of the key, which is removed. */
 type Attempt<Output> = (key: idempotencyKeys.NewKey, expired: bigint | undefined) => Promise<Output>
 
 /** The mutations of a process, with the keys in its database. */
@@ -36,7 +36,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
         async (transaction) => {
           if (expired) await idempotencyKeys.remove(transaction, expired, deadline)
           const id = await idempotencyKeys.insert(transaction, key, deadline)
-          const inside = call.inside(this.#createStores(transaction))
+          const inside = { ...call, stores: this.#createStores(transaction) }
           const output = await outputOfWork(inside, work)
           await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
           return output
@@ -61,34 +61,26 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
 
   /** Returns the output of the attempts, or of the call that has stored the key. */
   async #once<Output>(call: Call, text: string, attempt: Attempt<Output>): Promise<Output> {
-    const { caller, operation, input } = call
+    const { caller, deadline, operation, input } = call
     const key = idempotencyKeys.keyOf(caller.holder, text, operation.name, input)
     const name = idempotencyKeys.identityOf(key)
     if (this.#running.includes(name)) throw problem('keyRunning')
     this.#running.push(name)
     try {
-      return await this.#tryUntilStored(call, key, attempt)
+      for (let count = 0; ; count++) {
+        // Before each attempt: the row says whether an earlier one, or another instance, was committed. The look-up
+        // has attempts of its own.
+        const known = await idempotencyKeys.find(this.#db, key, deadline)
+        if (known && known.age < this.#lifetime) return outputOfStored(known, key) as Output // of the same operation
+        try {
+          return await attempt(key, known?.id)
+        } catch (error) {
+          const isTaken = error instanceof KeyTakenError
+          if (!isTaken || count > 0) await pauseOrThrow(count, error, true, deadline)
+        }
+      }
     } finally {
       this.#running.splice(this.#running.indexOf(name), 1)
-    }
-  }
-
-  async #tryUntilStored<Output>(
-    { deadline }: Call,
-    key: idempotencyKeys.NewKey,
-    attempt: Attempt<Output>,
-  ): Promise<Output> {
-    for (let count = 0; ; count++) {
-      // Before each attempt: the row says whether an earlier one, or another instance, was committed. The look-up
-      // has attempts of its own.
-      const known = await idempotencyKeys.find(this.#db, key, deadline)
-      if (known && known.age < this.#lifetime) return outputOfStored(known, key) as Output // of the same operation
-      try {
-        return await attempt(key, known?.id)
-      } catch (error) {
-        const isTaken = error instanceof KeyTakenError
-        if (!isTaken || count > 0) await pauseOrThrow(count, error, true, deadline)
-      }
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Mutations: transactions, or a single insert, each again after an attempt that certainly had no effect. */
+/** Mutations: transactions, or a single insert. They run again after an attempt that had no effect, or whose effect the key tells. */
 import { parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Call, Creation, Work } from './call.ts'
 
@@ -16,7 +16,7 @@ export async function write<Stores, Output>(
   work: Work<Stores, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'write')
-  return call.wrote(await workInTransaction(call, work))
+  return wrote(call, await workInTransaction(call, work))
 }
 
 /**
@@ -33,7 +33,8 @@ export async function writeIdempotent<Stores, Output>(
   refuseUnlessDescribed(call, 'writeIdempotent')
   const key = parseIdempotencyKey(call.idempotencyHeader)
   const { keyedWrites } = call.service
-  return call.wrote(
+  return wrote(
+    call,
     key === undefined
       ? await workInTransaction(call, work)
       : await keyedWrites.runWork(call, key, work),
@@ -54,11 +55,18 @@ export async function create<Stores, Input, Output>(
   const key = parseIdempotencyKey(call.idempotencyHeader)
   outputOfRow(call, creation, ANY_ID, input)
   const { keyedWrites } = call.service
-  return call.wrote(
+  return wrote(
+    call,
     key === undefined
       ? outputOfRow(call, creation, await creation.insert(call, input), input)
       : await keyedWrites.create(call, key, creation, input),
   )
+}
+
+/** Takes note of the output that was written, and returns it. */
+function wrote<Output>(call: Call, output: Output): Output {
+  call.written = { output }
+  return output
 }
 
 const ANY_ID = 1n
@@ -89,7 +97,7 @@ const workInTransaction = <Stores, Output>(
   call: Call<Stores>,
   work: Work<Stores, Output>,
 ): Promise<Output> =>
-  call.service.transact((stores) => outputOfWork(call.inside(stores), work), call.deadline)
+  call.service.transact((stores) => outputOfWork({ ...call, stores }, work), call.deadline)
 
 /** Returns the checked output of the work: inside its transaction, which a wrong output rolls back. */
 export async function outputOfWork<Stores, Output>(

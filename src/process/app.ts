@@ -12,7 +12,7 @@ import type { Config } from '../config/config.ts'
 import { Problem, problem, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
 import { recordOf, type Telemetry } from '../http/record.ts'
-import { checkHost, parseTarget, type Target } from '../http/request.ts'
+import { checkHost } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { HttpServer } from '../http/server.ts'
 import { operationsOf } from '../procedure/operations.ts'
@@ -37,7 +37,7 @@ export function createApp(
   service: Service,
   telemetry: Telemetry,
   readiness: Readiness,
-) {
+): HttpServer {
   const operations = operationsOf(router)
   const routes = routesOf(operations, config.baseUrl)
   const document = documentOf(published, config)
@@ -87,20 +87,17 @@ export function createApp(
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false
-    const target = parseTarget(req.url ?? '')
-    if (!target) return answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
-    if (!allowOrigins) return route(req, res, target)
-    allowOrigins(req as Request, res as Response, () => route(req, res, target))
+    if (!allowOrigins) return route(req, res)
+    allowOrigins(req as Request, res as Response, () => route(req, res))
   }
   // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
-  const route = (req: IncomingMessage, res: ServerResponse, target: Target) => {
-    if (!serve(service, res, target, surfaces)) app(req as Request, res as Response)
+  const route = (req: IncomingMessage, res: ServerResponse) => {
+    if (!serve(service, res, surfaces)) app(req as Request, res as Response)
   }
   return new HttpServer(onRequest, telemetry, config.keepAliveTimeout)
 }
 
 const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')
-const BAD_URL = problem('invalidUrl')
 
 // Relative, because a proxy may have removed the beginning of the path.
 const TO_DOCS = [...pageHeaders, 'Location', 'docs/']

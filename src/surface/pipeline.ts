@@ -1,5 +1,5 @@
 /**
- * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key, rate,
+ * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key with its rate,
  * body, deadline, reply (input, operation, output), answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -10,7 +10,7 @@ import { readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
-import { checkHost, countHeader, type Target } from '../http/request.ts'
+import { checkHost, countHeader, parseTarget, type Target } from '../http/request.ts'
 import { answer } from '../http/respond.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
 import { type Caller, KEY_LIFETIME, tokenOf, visiblePrefix } from '../keys/key.ts'
@@ -37,7 +37,7 @@ export interface Match {
   type: 'query' | 'mutation'
   /** The path template, for the span. */
   template: string
-  /** The number of calls: more than one in a batch. */
+  /** The number of calls: of a batch, up to its maximum. */
   count: number
   readsBody: boolean
   /** Headers of every response, errors included: names and values in turn. */
@@ -75,9 +75,13 @@ export interface Service extends Shared {
 export function serve(
   service: Service,
   res: ServerResponse,
-  target: Target,
   surfaces: readonly Surface[],
 ): boolean {
+  const target = parseTarget(res.req.url ?? '')
+  if (!target) {
+    answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
+    return true
+  }
   for (const surface of surfaces) {
     try {
       const match = surface.match(res.req, target)
@@ -91,6 +95,8 @@ export function serve(
   }
   return false
 }
+
+const BAD_URL = problem('invalidUrl')
 
 /** Names what is called, in the record of the request and its span. */
 function nameRequest(record: RequestRecord, surface: Surface, { name, template }: Match): void {
@@ -115,7 +121,7 @@ async function answerCalls(
     const body = readsBody ? await readBody(req, res) : undefined
     // A mutation without a body waits for the rest of its request, so that a malformed one changes nothing.
     if (!readsBody && !req.complete && type === 'mutation') await skipBody(req, res)
-    // The body took time: the key must have been valid within the last ten seconds. Nothing is counted twice.
+    // The key may have been revoked while the rest arrived. Nothing is counted twice.
     if (!hasArrived) caller = await callerOf(service, res, 0)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
     using deadline = deadlineOf(res, service.timeout)

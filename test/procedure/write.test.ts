@@ -341,7 +341,7 @@ test.each(['reach', 'make', 'change', 'nest'])(
     ])
     expect(failed?.status).toBe(500)
     expect(others.map(({ status }) => status)).toEqual(Array(5).fill(200))
-    expect(service.logged.join()).toContain('use the stores of the ctx that the resolver received')
+    expect(service.logged.join()).toContain('use the stores of the call that the work receives')
     expect(await statuses()).toEqual(['available', 'available', 'sold'])
   },
 )

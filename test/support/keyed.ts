@@ -1,13 +1,7 @@
 /** Mutations with an Idempotency-Key, called without a surface. */
 import type { Database, RootDatabase } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import {
-  Call,
-  type KeyedWrites,
-  type Operation,
-  type Shared,
-  type Work,
-} from '../../src/procedure/call.ts'
+import type { KeyedWrites, Operation, Shared, Work } from '../../src/procedure/call.ts'
 import { DatabaseKeyedWrites } from '../../src/procedure/keyed-writes.ts'
 
 interface Request {
@@ -29,7 +23,8 @@ export const onceOf =
     const caller = { keyId: holder, holder, readOnly: false }
     const unchecked = { name: operation, checkOutput: (output) => output } as Operation
     const request = { service, caller, deadline, idempotencyHeader: undefined }
-    const call = new Call(request, unchecked, input)
+    const stores = undefined as Stores // the work has those of its transaction
+    const call = { ...request, operation: unchecked, input, stores, written: undefined }
     return keyedWrites.runWork(call, key, work)
   }
 

@@ -55,7 +55,7 @@ function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites<
   return {
     runWork: (call, key, work) =>
       once(call, key, () =>
-        transact((stores) => outputOfWork(call.inside(stores), work), call.deadline),
+        transact((stores) => outputOfWork({ ...call, stores }, work), call.deadline),
       ),
     create: (call, key, creation, input) =>
       once(call, key, async () =>

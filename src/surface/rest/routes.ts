@@ -14,7 +14,7 @@ export type Part = { text: string; name?: undefined } | { text?: undefined; name
 /** A field of the input in the path or the query. */
 interface Parameter {
   name: string
-  /** Converts its text. What it cannot convert is left for the schema to reject. */
+  /** Converts its text: see the readers of readers.ts. */
   readText(text: string): unknown
   /** Undefined where the field has its description below `optional()`. */
   description: string | undefined
@@ -37,7 +37,7 @@ export interface Route extends RestMeta {
   pathParameters: Parameter[]
   queryParameters: Parameter[]
   readsBody: boolean
-  /** Reads the value of a JSON body. */
+  /** Reads the value of a JSON body: `read` of the reader of the input, in readers.ts. */
   readValue(value: unknown): unknown
   /** The public URL of `/v1`, for links. */
   baseUrl: string

@@ -1,4 +1,4 @@
-/** The operations as tRPC has them, and its own adapter over functions of this service. */
+/** The outputs as tRPC has them, and a router of plain functions for its own adapters: JSON lines, and the client's stand-in. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
