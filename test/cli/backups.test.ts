@@ -231,6 +231,17 @@ test.runIf(engine === 'sqlite')(
   },
 )
 
+testOnce('a backup during which the clock jumps ahead stays', () => {
+  const { folder, filesOf, newOnes } = newBackups()
+  const bin = path.join(newFolder(), 'bin')
+  mkdirSync(bin)
+  writeFileSync(path.join(bin, 'sync'), '#!/bin/sh\ntouch -t 202601020230 "$1"\n', { mode: 0o755 })
+  const env = { PATH: `${bin}:${process.env.PATH}` }
+  const { status } = spawnSync(script, [folder, '14', 'sh', '-c', WHOLE], { env })
+  expect(status).toBe(0)
+  expect(newOnes(filesOf())).toEqual([expect.stringMatching(TIME)])
+})
+
 testOnce('backups that end at the same moment succeed', async () => {
   const { folder } = newBackups()
   const repeat = async () => {
