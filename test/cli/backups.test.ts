@@ -37,6 +37,7 @@ function newBackups() {
     'other.db',
     'petstore-2026-01-02T023000Z-before-2.0.0.db',
     'petstore-2026-01-02T023001Z.sql.gz',
+    'petstore-2026-01-02T023001Z.sql.part1',
     'petstore-before-2.0.0.db',
   ]
   const young = ['petstore-2026-01-03T023000Z.db']
