@@ -318,6 +318,10 @@ testOnce.each([
 testOnce.each([
   ['ANSI_QUOTES', dumpOf('"pets"', '"api_keys"')],
   ['--skip-quote-names', dumpOf('pets', 'api_keys')],
+  [
+    'a view in place of a table',
+    `echo '/*!50001 CREATE VIEW \`pets\` AS SELECT'; ${dumpOf('`api_keys`')}`,
+  ],
 ])('a dump with %s is kept', (_, commands) => {
   const { run, newOnes } = newBackups()
   const { status, files } = run('sh', '-c', commands)
