@@ -13,6 +13,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -70,7 +71,8 @@ export async function backUp(source: string, file: string): Promise<void> {
  * by `refuseLeftovers`, and for errors of the file system and of SQLite, without a change.
  */
 export async function restore(target: string, file: string): Promise<void> {
-  if (!existsSync(file)) throw new Error(`${file} does not exist`)
+  const isFile = statSync(file, { throwIfNoEntry: false })?.isFile()
+  if (!isFile) throw new Error(`${file} does not exist, or is not a file`)
   const real = realpathSync(file) // beside it is what SQLite would take for a part of it
   const beside = SUFFIXES.map((suffix) => real + suffix).find((name) => existsSync(name))
   if (beside) {

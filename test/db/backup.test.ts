@@ -1,4 +1,5 @@
 /** `npm run backup` and `npm run restore` while a service uses the database. */
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import {
   copyFileSync,
@@ -195,6 +196,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     const bytes = readFileSync(path.join(folder, 'good.db'))
     writeFileSync(path.join(folder, 'short.db'), bytes.subarray(0, bytes.length / 2))
     writeFileSync(path.join(folder, 'text.db'), 'This is no database.'.repeat(500))
+    execFileSync('mkfifo', [path.join(folder, 'pipe.db')])
     for (const [name, reason] of [
       ['damaged.db', 'the database is damaged'],
       ['unknown.db', 'its table api_keys belongs to another program'],
@@ -204,6 +206,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       ['short.db', 'database disk image is malformed'],
       ['text.db', 'file is not a database'],
       ['missing.db', 'missing.db does not exist'],
+      ['pipe.db', 'pipe.db does not exist, or is not a file'],
     ] as const) {
       expect(await run('restore', name), name).toEqual(fails(reason))
     }
