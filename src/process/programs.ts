@@ -49,7 +49,7 @@ const whereLooked = (): string =>
 /** Says whose a file is that this process may not use, as on a volume of another user, and what helps. */
 function ownerOf({ code, syscall, path: file }: NodeJS.ErrnoException): string {
   const user = process.getuid?.()
-  if (syscall === 'mkdir') return `: run install -d -o ${user} ${file} as root`
+  if (syscall === 'mkdir' && code !== 'EEXIST') return `: run install -d -o ${user} ${file} as root`
   if (code !== 'EACCES' || !file) return ''
   let place = file
   while (!existsSync(place)) place = path.dirname(place)

@@ -95,7 +95,7 @@ test.each([
   [
     'DATABASE_URL',
     'sqlite:/dev/null/petstore.db?create',
-    /^DATABASE_URL: cannot use the database \/dev\/null\/petstore\.db: .+$/,
+    /^DATABASE_URL: cannot use the database \/dev\/null\/petstore\.db: .+, mkdir '\/dev\/null'$/,
   ],
   [
     'DATABASE_URL',
