@@ -28,7 +28,7 @@ import { createReadiness } from './readiness.ts'
  */
 const MAX_UNACCEPTED = 65_535
 
-const PORT_IN_USE = 'another program listens there; set another port, or 0 for any that is free'
+const PORT_IN_USE = 'it is taken; set another port, or 0 for any that is free'
 
 /** What is served: the operations, and their stores on a database or a transaction. */
 interface Product<Stores> extends Api {

@@ -230,7 +230,7 @@ test('a port that cannot be listened on fails the start with one line, and creat
   const port = String((busy.address() as AddressInfo).port)
   const fresh = await newDatabase()
   onTestFinished(fresh.remove)
-  const hint = 'another program listens there; set another port, or 0 for any that is free'
+  const hint = 'it is taken; set another port, or 0 for any that is free'
   for (const [variables, line] of [
     [{ PORT: port }, `PORT: cannot listen on ${port} (EADDRINUSE): ${hint}`],
     [
