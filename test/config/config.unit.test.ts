@@ -131,6 +131,10 @@ test.each<[Record<string, string>, object]>([
     { REUSE_PORT: 'true', ...mysql },
     { reusePort: true, databaseUrl: mysql.DATABASE_URL },
   ],
+  [
+    { REUSE_PORT: 'true', DATABASE_URL: ` ${mysql.DATABASE_URL}` },
+    { reusePort: true, databaseUrl: ` ${mysql.DATABASE_URL}` },
+  ],
   [{ REUSE_PORT: 'false' }, {}],
   [{ LISTEN_HOST: '127.0.0.1' }, { listenHost: '127.0.0.1' }],
   ...["p4$$/#?%@:' ", 'ä'].map((DATABASE_PASSWORD): [Record<string, string>, object] => [
