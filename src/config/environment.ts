@@ -108,7 +108,8 @@ function mistakesOf(written: string, name: string): number {
 
 const SPACE = String.raw`[^\S\n]*`
 const COMMENT = String.raw`#[^\n]*`
-const NAME = String.raw`(?:export\s+)?[A-Za-z_][\w.]*`
+/** Node knows `export` with a space behind it alone: a tab would make it a part of the name. */
+const NAME = String.raw`(?:export +)?[A-Za-z_][\w.]*`
 /** It may have several lines, and a comment behind it. */
 const QUOTED = `(?:"[^"]*"|'[^']*'|\`[^\`]*\`)${SPACE}(?:${COMMENT})?`
 const PLAIN = String.raw`[^\s"'${'`'}][^\n]*`

@@ -372,7 +372,7 @@ test('the embedded database in Kubernetes is a warning', () => {
 test('a line of .env that is neither blank, nor a comment, nor NAME=value ends the start', () => {
   const good = `# it's a "comment\n\n export PORT = 1 \r\nA='#\n\nx'\r\nB="it's" # y\n`
   expect(parseDotenv(good)).toMatchObject({ PORT: '1', A: '#\n\nx', B: "it's" })
-  const wrong = ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1']
+  const wrong = ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1', 'export\tA=1']
   // Node would take the next line for the value.
   const swallowing = ['C= ', 'C= \r', 'C= "x', "C='", 'C="x\nDATABASE_URL="mysql://x"']
   for (const line of [...wrong, ...swallowing]) {
