@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -138,6 +139,28 @@ test.each(Object.entries({ README, TRPC }))(
     expect(new Set(seen.map(({ status }) => status))).toEqual(new Set(['available']))
   },
 )
+
+test('the fetch of the README ends each request that gets no answer', async () => {
+  const code = `${snippetsOf(README).find((text) => text.includes('// timeout.ts'))}`
+  project.write('timeout.ts', code.replace('10_000', '100'))
+  const { fetchInTime } = await load('timeout.ts')
+  const { createPetstoreClient } = await load(`${BUILT}/client.js`)
+  const silent = createServer().listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const { port } = silent.address() as AddressInfo // not a path
+  const options = { url: `http://127.0.0.1:${port}/trpc`, apiKey: 'any', fetch: fetchInTime }
+  const { createPet, listPets } = createPetstoreClient(options)
+  const rex = { name: 'Rex', categoryId: 1 }
+  const calls = [
+    ...[listPets.query(), listPets.query(undefined, { signal: new AbortController().signal })],
+    ...[createPet.mutate(rex), createPet.mutate(rex, { context: { idempotencyKey: 'one' } })],
+  ]
+  for (const { reason } of (await Promise.allSettled(calls)) as PromiseRejectedResult[]) {
+    expect(reason).toMatchObject({ cause: { name: 'TimeoutError' } })
+  }
+  silent.closeAllConnections()
+  silent.close()
+})
 
 test('the functions of the README for a cache keep bigints, and the message of an Error', async () => {
   project.write('cache.ts', `${snippetsOf(README).find((text) => text.includes('// cache.ts'))}`)
