@@ -167,10 +167,11 @@ function isEncoded(value: unknown): boolean {
 }
 
 /**
- * Returns the HTTP status of the response with which a call was rejected; undefined without a response
- * and for an aborted call.
+ * Returns the HTTP status with which a call was rejected; undefined without a response and for an aborted
+ * call.
  */
 export function httpStatusOf(thrown: unknown): number | undefined {
+  if (isApiError(thrown)) return thrown.status // the response to a batch of several statuses has 207
   if (!isTRPCClientError(thrown)) return undefined
   const { cause, meta } = thrown
   const { response } = cause instanceof ForeignResponseError ? cause : (meta ?? {})

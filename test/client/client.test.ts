@@ -88,6 +88,7 @@ test.each([
     404,
     {},
   ])
+  expect(httpStatusOf(reason), 'the answer to a batch of several statuses is 207, or 200').toBe(404)
   expect(sent.map(({ headers }) => new Headers(headers).get('trpc-accept'))).toEqual([
     batchLink === httpBatchStreamLink ? 'application/jsonl' : null,
   ])
