@@ -85,9 +85,14 @@ export function petstoreLinks({
     if (idempotencyKey !== undefined) all.set('idempotency-key', idempotencyKey)
     return all
   }
-  const options = { url, transformer, fetch: fetchAnswer(send) }
+  const options = {
+    url,
+    transformer: { input: written, output: transformer },
+    fetch: fetchAnswer(send),
+  }
   return [
     apiErrors,
+    writeInputs,
     splitLink({
       condition: (op) => hasKey(op) || isLarge(op),
       true: httpLink({
@@ -206,12 +211,21 @@ function quoted(key: unknown): string {
   throw new TypeError('idempotencyKey must be a string of 1 to 255 printable ASCII characters')
 }
 
+// A batch is sent after its tick: a caller may change an input until then.
+const writeInputs: TRPCLink<AppRouter> =
+  () =>
+  ({ op, next }) =>
+    next({ ...op, input: transformer.serialize(op.input) })
+
+/** The transformer of inputs that `writeInputs` has serialized. */
+const written = { ...transformer, serialize: (text: unknown) => text }
+
 /**
  * Whether a full batch of such inputs could exceed the limits: the service rejects the whole batch
  * then.
  */
 function isLarge({ type, input }: Operation): boolean {
-  const text = JSON.stringify(transformer.serialize(input))
+  const text = JSON.stringify(input)
   return type === 'query'
     ? encodeURIComponent(text).length > MAX_SHARE.query
     : new TextEncoder().encode(text).length > MAX_SHARE.mutation

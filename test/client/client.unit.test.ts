@@ -211,6 +211,27 @@ test('the calls of one tick are batched by method, and those with an idempotency
   ])
 })
 
+test('an input is sent as it was at the call, also if the caller changes it later in the tick', async () => {
+  const { getPet, createPet } = recordedClient()
+  const [pet, one] = [{ ...rex }, { petId: 0 }]
+  const calls = ['Ada', 'Bea'].flatMap((name, index) => [
+    createPet.mutate(Object.assign(pet, { name })),
+    createPet.mutate(pet, withKey(name)),
+    getPet.query(Object.assign(one, { petId: index })),
+  ])
+  await Promise.all(calls)
+  const input = (value: unknown) => JSON.stringify(transformer.serialize(value))
+  const [ada, bea] = ['Ada', 'Bea'].map((name) => input({ ...rex, name }))
+  expect(received.map(({ inputs }) => inputs).sort()).toEqual(
+    [
+      ada,
+      bea,
+      `{"0":${ada},"1":${bea}}`,
+      `{"0":${input({ petId: 0 })},"1":${input({ petId: 1 })}}`,
+    ].sort(),
+  )
+})
+
 test('a batch has at most 20 calls', async () => {
   const { listPets, createPet } = recordedClient()
   await Promise.all(
