@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import './test/support/compile-cache.ts'
 
 // The journeys of consumers have a project of their own; faults, clusters and the world have configurations.
 const apart = ['test/{journeys,faults,cluster,world}/**', ...configDefaults.exclude]

@@ -23,6 +23,7 @@ import { mayTrace, traceNames } from '../support/process.ts'
 
 const { url } = await migratedForFile()
 const script = path.join(import.meta.dirname, '../../bin/backup')
+const { PATH, NODE_COMPILE_CACHE } = process.env
 
 /**
  * A folder of backups: what is 14 days old of the names of backups is to go. What stays is younger, or has other
@@ -56,7 +57,7 @@ function newBackups() {
       .filter((name) => name !== 'monthly')
       .sort()
   const keep = (days: string, ...words: string[]) => {
-    const env = { PATH: process.env.PATH, DATABASE_URL: url }
+    const env = { PATH, NODE_COMPILE_CACHE, DATABASE_URL: url }
     const args = [folder, days, ...words]
     const { status, stderr } = spawnSync(script, args, { env, encoding: 'utf8' })
     return { status, stderr, files: filesOf() }
@@ -183,7 +184,7 @@ test.runIf(engine === 'sqlite')(
     const held = path.join(newFolder(), 'held.db')
     using holder = new DatabaseSync(held)
     holder.exec('create table pets (id); begin exclusive') // without a separate log, it also stops readers
-    const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${held}` }
+    const env = { PATH, NODE_COMPILE_CACHE, DATABASE_URL: `sqlite:${held}` }
     const child = spawn(script, [folder, '14'], { env })
     const ended = once(child, 'close')
     await until('the backup has begun', () => filesOf().some((name) => name.endsWith('/copy.db')))
@@ -200,7 +201,7 @@ test.runIf(engine === 'sqlite')(
     const bin = path.join(newFolder(), 'bin')
     mkdirSync(bin)
     writeFileSync(path.join(bin, 'date'), '#!/bin/sh\necho 2026-12-01T023000Z\n', { mode: 0o755 })
-    const env = { PATH: `${bin}:${process.env.PATH}`, DATABASE_URL: url }
+    const env = { PATH: `${bin}:${PATH}`, NODE_COMPILE_CACHE, DATABASE_URL: url }
     const commands = [
       [],
       [],

@@ -88,9 +88,9 @@ describe('the commands', () => {
 
   /** Runs lines in the root of the repository, on a database of these tests, by default by `sh`. */
   const run = async (lines: string, shell = ['sh', '-e']) => {
-    const { PATH, HOME } = process.env
+    const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
     const DATABASE_URL = `sqlite:${folder}/petstore.db?create`
-    const options = { cwd: root, env: { PATH, HOME, DATABASE_URL } }
+    const options = { cwd: root, env: { PATH, HOME, NODE_COMPILE_CACHE, DATABASE_URL } }
     const [program = '', ...words] = shell
     const running = promisify(execFile)(program, words, options)
     running.child.stdin?.end(lines)

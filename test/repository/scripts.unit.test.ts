@@ -16,11 +16,15 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
   mkdirSync(path.join(folder, 'examples/storefront'), { recursive: true })
   for (const name of ['bin', 'src']) symlinkSync(path.join(root, name), path.join(folder, name))
   const file = path.join(folder, 'examples/storefront/.env.local')
-  const { PATH = '' } = process.env
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env
   const run = (DATABASE_URL: string) =>
     execFileSync('sh', ['-c', manifest.scripts['storefront:key']], {
       cwd: folder,
-      env: { PATH: `${path.dirname(process.execPath)}:${PATH}`, DATABASE_URL },
+      env: {
+        PATH: `${path.dirname(process.execPath)}:${PATH}`,
+        NODE_COMPILE_CACHE,
+        DATABASE_URL,
+      },
       stdio: 'ignore',
     })
   expect(() => run('sqlite:missing.db')).toThrow(/^Command failed/)
@@ -34,11 +38,11 @@ test('storefront:key makes one read-only key for the shop, and no file where it 
 
 test('no option that npm takes for itself makes a key stronger; FILE is where npm is called', () => {
   const folder = newFolder()
-  const { PATH = '' } = process.env
+  const { PATH, NODE_COMPILE_CACHE } = process.env
   const run = (...words: string[]) =>
     spawnSync('npm', ['--prefix', root, 'run', '--silent', ...words], {
       cwd: folder,
-      env: { PATH, DATABASE_URL: `sqlite:${folder}/pets.db?create` },
+      env: { PATH, NODE_COMPILE_CACHE, DATABASE_URL: `sqlite:${folder}/pets.db?create` },
       encoding: 'utf8',
     })
   for (const [options, line] of [

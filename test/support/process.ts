@@ -5,8 +5,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
+import './compile-cache.ts'
 
-const compiled = path.join(tmpdir(), 'petstore-compiled')
 const root = path.join(import.meta.dirname, '../..')
 
 // Vitest ends its workers by SIGTERM, at which Node emits no 'exit', so their programs would stay.
@@ -53,12 +53,11 @@ export function runProgram(
   starter: readonly string[] = [],
 ) {
   const cwd = folder ?? mkdtempSync(path.join(tmpdir(), 'petstore-run-'))
-  const { PATH = '', HOME = '' } = process.env
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
   const [command = '', ...rest] = [...starter, process.execPath, path.join(root, program), ...args]
   const child = spawn(command, rest, {
     cwd,
-    // Shares the compiled code between the many processes.
-    env: { PATH, HOME, NODE_COMPILE_CACHE: compiled, ...variables },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { stdout: '', stderr: '' }
