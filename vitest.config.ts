@@ -21,21 +21,30 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const ofAll = {
+  // On two cores, too: much of the time a test waits, for a process, a database or the clock.
+  maxWorkers: 4,
+  // On a machine that is busy with other things a process alone takes seconds to start.
+  testTimeout: 90_000,
+}
+
 // A file runs on both engines, unless its name says which it needs: `.mysql` or `.sqlite` needs that one,
 // `.unit` needs no database, and `.once` has the same result on both.
 export default defineConfig({
   test: {
-    // On a machine that is busy with other things a process alone takes seconds to start.
-    testTimeout: 90_000,
+    ...ofAll,
     hookTimeout: 120_000,
-    // On two cores, too: much of the time a test waits, for a process, a database or the clock.
-    maxWorkers: 4,
     // Each file has a service and a database of its own; the modules that they share are loaded once.
     isolate: false,
     sequence: { sequencer: LongestFirst },
     projects: [
       // The example's own tests, before the client's stand-in.
-      'examples/storefront',
+      {
+        extends: './examples/storefront/vite.config.ts',
+        root: 'examples/storefront',
+        // Where projects differ in the number of workers, whose default depends on the machine, Vitest runs no test.
+        test: { ...ofAll, name: 'storefront' },
+      },
       {
         extends: true,
         test: {

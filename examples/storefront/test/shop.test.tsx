@@ -1,12 +1,13 @@
 /** The shop in front of a stand-in for the service: the service's own router, with animals in memory. */
 import { petstoreHandlers } from '@petstore-catalogue/petstore/testing'
-import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react'
+import { cleanup, configure, fireEvent, render, screen, waitFor } from '@testing-library/react'
 import { getResponse, HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { App } from '../src/App.tsx'
 import { mail, telephone } from '../src/shop.ts'
 
+configure({ asyncUtilTimeout: 10_000 }) // the machine may be busy with other tests
 const url = '/trpc'
 const server = setupServer()
 beforeAll(() => server.listen({ onUnhandledFrame: 'error' }))
@@ -139,9 +140,9 @@ test('the catalogue recovers from a lost connection by itself', async () => {
   server.use(http.get(`${url}/*`, () => HttpResponse.error(), { once: true }))
   open('#/')
   await screen.findByText(/cannot be reached/)
-  await screen.findByText('2 available animals in all', {}, { timeout: 10_000 })
+  await screen.findByText('2 available animals in all')
   expect(screen.queryByText(/cannot be reached/)).toBeNull()
-}, 15_000)
+})
 
 test('the page of an animal that is missing does not show the next one', async () => {
   open('#/pets/0')
