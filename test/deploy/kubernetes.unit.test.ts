@@ -23,31 +23,37 @@ const files = [
 ]
 const objectsOf = (text: string) => parseAllDocuments(text).map((document) => document.toJS())
 
-/** Compiles the objects of a manifest as literals of their types, and returns what the compiler says. */
-function typeErrors(text: string): string {
+/** Compiles the objects of manifests as literals of their types, and returns the errors of the compiler. */
+function typeErrors(texts: string[]): string[] {
   const folder = newFolder()
   symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
-  const lines = objectsOf(text).map((object, index) => {
-    const version = object.apiVersion.includes('/')
-      ? object.apiVersion.replace('.k8s.io', '')
-      : `core/${object.apiVersion}`
-    const type = `import('kubernetes-types/${version}').${object.kind}`
-    return `export const object${index}: ${type} = ${JSON.stringify(object)}`
+  const names = texts.map((text, index) => {
+    const lines = objectsOf(text).map((object, index) => {
+      const version = object.apiVersion.includes('/')
+        ? object.apiVersion.replace('.k8s.io', '')
+        : `core/${object.apiVersion}`
+      const type = `import('kubernetes-types/${version}').${object.kind}`
+      return `export const object${index}: ${type} = ${JSON.stringify(object)}`
+    })
+    writeFileSync(path.join(folder, `manifest-${index}.ts`), lines.join('\n'))
+    return `manifest-${index}.ts`
   })
-  writeFileSync(path.join(folder, 'manifest.ts'), lines.join('\n'))
-  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--types', '', 'manifest.ts']
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--types', '', ...names]
   const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
   const { stdout } = spawnSync(process.execPath, [tsc, ...options], {
     cwd: folder,
     encoding: 'utf8',
   })
-  return stdout
+  return stdout.match(/^manifest.+/gm) ?? []
 }
 
-test.each(files)('%s has only fields that Kubernetes knows', (file) => {
-  const text = readRoot(`deploy/${file}`)
-  expect(typeErrors(text)).toBe('')
-  expect(typeErrors(text.replace('metadata:', 'metaData:'))).toContain('metaData')
+test('each manifest has only fields that Kubernetes knows', () => {
+  const texts = files.map((file) => readRoot(`deploy/${file}`))
+  expect(typeErrors(texts)).toEqual([])
+  const wrong = texts.map((text) => text.replace('metadata:', 'metaData:'))
+  expect(typeErrors(wrong)).toEqual(
+    files.map((_, index) => expect.stringMatching(`^manifest-${index}\\.ts.+metaData`)),
+  )
 })
 
 const [deployment, service, budget, ...others] = objectsOf(readRoot('deploy/kubernetes.yaml'))
