@@ -14,7 +14,7 @@ import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { backUp } from '../../db/backup.ts'
+import { backUp, restore } from '../../db/backup.ts'
 import { pass } from '../support/clock.ts'
 import { engine, newFolder } from '../support/database.ts'
 import { instanceForFile, until } from '../support/instance.ts'
@@ -27,6 +27,7 @@ import {
   traceNames,
 } from '../support/process.ts'
 import { restClient } from '../support/rest.ts'
+import { keys } from '../support/service.ts'
 
 // One service for all tests; each test uses only its own pets.
 const service = await instanceForFile()
@@ -63,8 +64,17 @@ function createAll(kind: string) {
 
 const run = (program: 'backup' | 'restore', file: string, url = service.databaseUrl) =>
   runToEnd(programs[program], { DATABASE_URL: url }, [file], folder)
+const at = (name: string) => path.join(folder, name)
 /** Makes a backup for a test of something else, without a process. */
-const make = (file: string) => backUp(source, path.join(folder, file))
+const make = (file: string) => backUp(source, at(file))
+/** Fails unless a backup, or a restore, is rejected in one line that has this reason. */
+const rejects = async (made: Promise<void>, reason: string) => {
+  const { message, cause = { message } } = await made.then(
+    () => expect.unreachable(reason),
+    (error) => error,
+  )
+  expect(cause.message).toMatch(new RegExp(`^.*${reason}.*$`))
+}
 const done = { code: 0, stderr: '' }
 /** What a command prints that fails, for a reason that begins like this. */
 const fails = (reason: string) => ({
@@ -161,26 +171,17 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   })
 
   test('a restore migrates a backup of an earlier release, and assigns no id again', async () => {
-    const keys = async (name: string) => {
-      const variables = { DATABASE_URL: service.databaseUrl }
-      const { stdout } = await runToEnd(programs.keys, variables, [
-        'create',
-        name,
-        '--forever',
-        '--json',
-      ])
-      return JSON.parse(stdout).id as number
-    }
     await make('old.db')
     change(
       'old.db',
       "drop table idempotency_keys; delete from kysely_migration where name = '2026-11-21-idempotency-keys'",
     )
-    const [pet, key] = [await create(), await keys('lost')]
-    expect(await run('restore', 'old.db')).toMatchObject(done)
+    const [pet, key] = [await create(), await keys.create(service.databaseUrl, 'lost')]
+    await restore(source, at('old.db'))
     expect((await fetch(`${service.origin}/readyz`)).status).toBe(200)
     expect((await create()).id).toBeGreaterThan(pet.id)
-    expect(await keys('made')).toBeGreaterThan(key)
+    const { id } = await keys.create(service.databaseUrl, 'made')
+    expect(id).toBeGreaterThan(key.id)
   })
 
   test('an invalid backup is rejected in one line, and no pet is lost', async () => {
@@ -208,15 +209,17 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       ['missing.db', 'missing.db does not exist'],
       ['pipe.db', 'pipe.db does not exist, or is not a file'],
     ] as const) {
-      expect(await run('restore', name), name).toEqual(fails(reason))
+      await rejects(restore(source, at(name)), reason)
     }
+    expect(await run('restore', 'damaged.db')).toEqual(fails('the database is damaged'))
+    expect(await run('restore', 'text.db')).toEqual(fails('file is not a database'))
     expect((await service.rest('GET', `/pets/${id}`)).status).toBe(200)
     expect(existsSync(path.join(folder, 'missing.db'))).toBe(false)
     change('stranger.db', 'create table invoices (id)')
-    const refused = fails('its table invoices belongs to another program')
-    expect(await run('restore', 'good.db', 'sqlite:stranger.db')).toEqual(refused)
+    const stranger = restore(at('stranger.db'), at('good.db'))
+    await rejects(stranger, 'its table invoices belongs to another program')
     change('pages.db', 'pragma page_size = 4096; vacuum') // as docs/limits.md says
-    expect(await run('restore', 'pages.db')).toMatchObject(done)
+    await restore(source, at('pages.db'))
     expect((await service.rest('GET', `/pets/${id}`)).status).toBe(200)
   })
 
@@ -230,9 +233,8 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       const contents = () =>
         readdirSync(folder).map((name) => readFileSync(path.join(folder, name)))
       const before = contents()
-      expect(await run('restore', 'monday.db')).toEqual(
-        fails(`monday\\.db${suffix} lies beside it: move it away`),
-      )
+      const reason = `monday\\.db${suffix} lies beside it: move it away`
+      await rejects(restore(source, at('monday.db')), reason)
       expect(contents()).toEqual(before)
     },
   )
@@ -251,14 +253,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     bytes.fill('no page', start, start + 4_096)
     writeFileSync(path.join(folder, 'damaged.db'), bytes)
     for (const name of ['broken.db', 'damaged.db']) {
-      const refused = await run('restore', 'monday.db', `sqlite:${name}`)
-      expect(refused).toEqual(
-        fails(`${name} is damaged, too: stop the service, move ${name} and what lies beside it`),
-      )
+      const reason = `${name} is damaged, too: stop the service, move \\S*${name} and what lies beside it`
+      await rejects(restore(at(name), at('monday.db')), reason)
       for (const left of readdirSync(folder).filter((file) => file.startsWith(name))) {
         renameSync(path.join(folder, left), path.join(folder, `old-${left}`))
       }
-      expect(await run('restore', 'monday.db', `sqlite:${name}`)).toMatchObject(done)
+      await restore(at(name), at('monday.db'))
     }
   })
 
@@ -274,16 +274,19 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       const made = backUp(source, path.join(folder, name.replace(/-.*/, '')))
       await expect(made).rejects.toThrow(`${name} exists: choose another FILE`)
     }
-    for (const [file, url, reason] of [
-      ['there.db', service.databaseUrl, 'there.db exists: choose another FILE'],
-      ['nowhere/friday.db', service.databaseUrl, 'ENOENT'],
-      ['friday.db', 'sqlite:none.db', 'none.db does not exist'],
-      ['friday.db', 'sqlite:broken.db', 'file is not a database'], // after the copy has begun
-      ['friday.db', 'sqlite:damaged.db', 'the database is damaged'],
-      ['friday.db', 'sqlite:empty.db', 'it is no database of this service: no such table'],
+    await rejects(backUp(source, at('nowhere/friday.db')), 'ENOENT')
+    for (const [name, reason] of [
+      ['none.db', 'none.db does not exist'],
+      ['broken.db', 'file is not a database'], // after the copy has begun
+      ['damaged.db', 'the database is damaged'],
+      ['empty.db', 'it is no database of this service: no such table'],
     ] as const) {
-      expect(await run('backup', file, url), file).toEqual(fails(reason))
+      await rejects(backUp(at(name), at('friday.db')), reason)
     }
+    expect(await run('backup', 'there.db')).toEqual(fails('there.db exists: choose another FILE'))
+    expect(await run('backup', 'friday.db', 'sqlite:broken.db')).toEqual(
+      fails('file is not a database'),
+    )
     expect(readdirSync(folder)).toEqual(before)
     for (const name of taken) expect(readFileSync(path.join(folder, name), 'utf8')).toBe('mine')
   })
@@ -337,11 +340,12 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('a restore waits for another process that holds the database', async () => {
     await make('monday.db')
     await service.sql('begin immediate')
-    const restored = run('restore', 'monday.db')
-    const isOver = await Promise.race([restored, setTimeout(2_000)])
+    let isOver = false
+    const restored = restore(source, at('monday.db')).finally(() => (isOver = true))
+    await setTimeout(500)
+    expect(isOver).toBe(false)
     await service.sql('rollback')
-    expect(isOver).toBeUndefined()
-    expect(await restored).toMatchObject(done)
+    await restored
   })
 
   test('a backup fails if another process holds the database for half a minute', async () => {
