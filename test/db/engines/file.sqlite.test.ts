@@ -19,21 +19,37 @@ import { expect, onTestFinished, test } from 'vitest'
 import { backUp } from '../../../db/backup.ts'
 import { newDatabase, newFolder } from '../../support/database.ts'
 import { addKey, type Instance, startInstance } from '../../support/instance.ts'
+import { countPets } from '../../support/pets.ts'
 import { programs, runServer, runToEnd } from '../../support/process.ts'
 import { restClient } from '../../support/rest.ts'
-import { createKey } from '../../support/service.ts'
+import { createKey, keys, type Service, startService } from '../../support/service.ts'
 import { openSql } from '../../support/sql.ts'
 import { watchedSqlite } from '../../support/watched.ts'
 
 const rex = { name: 'Rex', categoryId: 3 }
 const unavailable = { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } }
 
-let service: Instance
+let service: Pick<Service, 'origin' | 'rest' | 'key' | 'sql' | 'databaseUrl'> & {
+  stop(): Promise<unknown>
+}
+let lines: () => string[]
 let serial = 0
-/** Starts the service for this test. */
-async function startService(...parameters: Parameters<typeof startInstance>): Promise<void> {
-  service = await startInstance(...parameters)
-  onTestFinished(async () => void (await service.stop()))
+/** Starts the service for this test in a process of its own, which the test may end. */
+async function startProcess(...parameters: Parameters<typeof startInstance>): Promise<Instance> {
+  const instance = await startInstance(...parameters)
+  onTestFinished(async () => void (await instance.stop()))
+  service = instance
+  lines = () => instance.program.stderr.split('\n')
+  return instance
+}
+/** Starts the service for this test, on a database that stays when it stops. */
+async function start(url?: string): Promise<void> {
+  const database = url === undefined ? await newDatabase() : { url, remove: async () => {} }
+  onTestFinished(database.remove)
+  const started = await startService({}, { database: { ...database, remove: async () => {} } })
+  onTestFinished(started.stop)
+  service = started
+  lines = () => started.logged
 }
 const create = (more: object = {}) => service.rest('POST', '/pets', { body: { ...rex, ...more } })
 const createWithKey = (more: object = {}, key = `"key ${serial++}"`) =>
@@ -44,11 +60,11 @@ const createWithKey = (more: object = {}, key = `"key ${serial++}"`) =>
 const file = () => service.databaseUrl.slice('sqlite:'.length)
 
 test('a commit waits for the disk, and no wait for a lock blocks the process', async () => {
-  await startService(watchedSqlite)
+  await startProcess(watchedSqlite)
   for (const call of [create, createWithKey]) expect((await call()).status).toBe(201)
-  const lines = service.program.stderr.split('\n').filter((line) => /insert into .pets/.test(line))
-  expect(lines.length).toBeGreaterThan(0) // prepared once, with or without a key
-  for (const line of lines) {
+  const inserts = lines().filter((line) => /insert into .pets/.test(line))
+  expect(inserts.length).toBeGreaterThan(0) // prepared once, with or without a key
+  for (const line of inserts) {
     const [, journal, synchronous, busy] = /^sqlite \[(\w+),(\d),(\d+)\]/.exec(line) ?? []
     // https://sqlite.org/pragma.html#pragma_synchronous: 2 is FULL.
     expect([journal, synchronous, busy]).toEqual(['wal', '2', '0'])
@@ -56,7 +72,7 @@ test('a commit waits for the disk, and no wait for a lock blocks the process', a
 })
 
 test('the next release adds columns while this one serves', async () => {
-  await startService()
+  await start()
   const calls = async () => [
     await createWithKey({}, '"same"'),
     await restClient(service.origin, await addKey(service.sql))('GET', '/pets/1'),
@@ -72,10 +88,10 @@ test('the next release adds columns while this one serves', async () => {
 test.runIf(process.platform === 'linux')(
   'a disk without space is 503, with and without a key, until there is space',
   async () => {
-    await startService()
+    const { program } = await startProcess()
     const first = await create()
     const limitFiles = (bytes: number | string) =>
-      execFileSync('prlimit', [`--pid=${service.program.child.pid}`, `--fsize=${bytes}:unlimited`])
+      execFileSync('prlimit', [`--pid=${program.child.pid}`, `--fsize=${bytes}:unlimited`])
     limitFiles(statSync(`${file()}-wal`).size)
     expect(await create()).toMatchObject(unavailable)
     expect(await createWithKey({}, '"full"')).toMatchObject(unavailable)
@@ -87,8 +103,7 @@ test.runIf(process.platform === 'linux')(
 )
 
 const ready = async () => (await fetch(`${service.origin}/readyz`)).status
-const errors = () =>
-  service.program.stderr.split('\n').filter((line) => /"level":"error"/.test(line))
+const errors = () => lines().filter((line) => /"level":"error"/.test(line))
 
 test.each([
   [
@@ -100,15 +115,13 @@ test.each([
 ])(
   'a damaged file, %s: all calls are 503 and it is not ready, with one line',
   async (what, breakFile) => {
-    const database = await newDatabase()
-    onTestFinished(database.remove)
-    await startService({}, database)
+    await start()
     for (let count = 0; count < 50; count++) await create({ name: 'x'.repeat(250) })
     await service.sql('pragma wal_checkpoint(truncate)')
     breakFile()
     if (what.includes('start')) {
       await service.stop()
-      await startService({}, database)
+      await start(service.databaseUrl)
     }
     const strange = { headers: { authorization: `Bearer petstore_${'A'.repeat(43)}` } }
     await service.rest('GET', '/pets', strange) // finds the damage
@@ -136,7 +149,7 @@ function overwrite(start: number, length: number): void {
 }
 
 test('damage in a transaction holds neither the lock nor later calls', async () => {
-  await startService()
+  await start()
   expect((await createWithKey()).status).toBe(201)
   await service.sql('pragma wal_checkpoint(truncate)')
   const index = 'sqlite_autoindex_idempotency_keys_2'
@@ -144,8 +157,7 @@ test('damage in a transaction holds neither the lock nor later calls', async () 
   overwrite((Number(place?.rootpage) - 1) * 4096, 4096)
   expect(await createWithKey()).toMatchObject(unavailable)
   await expect.poll(errors).toEqual([expect.stringMatching(/is damaged/)])
-  const run = runToEnd(programs.keys, { DATABASE_URL: service.databaseUrl }, ['revoke', '1'])
-  expect(await run).toMatchObject({ code: 0 })
+  await keys.revoke(service.databaseUrl, 1n)
   const began = performance.now()
   expect(await create()).toMatchObject(unavailable)
   expect(performance.now() - began).toBeLessThan(1_000)
@@ -158,7 +170,8 @@ test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
     // Through a link, beside whose target the log is.
     symlinkSync(`${folder}/target.db`, `${folder}/link.db`)
     closeSync(openSync(`${folder}/target.db`, 'a'))
-    await startService({}, { url: `sqlite:${folder}/link.db`, remove: async () => {} })
+    const url = `sqlite:${folder}/link.db`
+    const { program } = await startProcess({}, { url, remove: async () => {} })
     expect((await create()).status).toBe(201)
     for (const suffix of suffixes) rmSync(`${folder}/target.db${suffix}`)
     for (const call of [create, createWithKey, () => service.rest('GET', '/pets')]) {
@@ -168,14 +181,14 @@ test.each([[['-wal', '-shm']], [['-wal']], [['-shm']]])(
     await expect
       .poll(errors)
       .toEqual([expect.stringMatching(/is no longer the file that the service opened/)])
-    await service.program.end('SIGKILL')
+    await program.end('SIGKILL')
     await using sql = await openSql(service.databaseUrl)
     expect(await sql('select name from pets')).toEqual([{ name: 'Rex' }])
   },
 )
 
 test('a removed log is not copied under another process, which has read the file without it', async () => {
-  await startService()
+  const { program } = await startProcess()
   await create()
   await service.sql('pragma wal_checkpoint(truncate)')
   await create()
@@ -187,7 +200,7 @@ test('a removed log is not copied under another process, which has read the file
   expect((await rest('GET', '/pets')).body).toMatchObject([{ id: 1 }])
   expect(await create()).toMatchObject(unavailable)
   expect((await rest('POST', '/pets', { body: rex })).status).toBe(201)
-  await service.program.end()
+  await program.end()
   expect((await rest('GET', '/pets')).body).toMatchObject([{ id: 1 }, { id: 2 }])
   // A backup checks the whole file.
   const backup = await runToEnd(programs.backup, { DATABASE_URL }, ['made.db'])
@@ -198,7 +211,7 @@ test('while the files cannot be looked at, calls are 503', async () => {
   const folder = path.join(newFolder(), 'data')
   mkdirSync(folder)
   closeSync(openSync(`${folder}/petstore.db`, 'a'))
-  await startService({}, { url: `sqlite:${folder}/petstore.db`, remove: async () => {} })
+  await start(`sqlite:${folder}/petstore.db`)
   expect((await create()).status).toBe(201)
   renameSync(folder, `${folder}-away`)
   symlinkSync(folder, folder) // ELOOP
@@ -210,7 +223,7 @@ test('while the files cannot be looked at, calls are 503', async () => {
 })
 
 test('a reader with an older snapshot delays only until its end that a lost log is saved', async () => {
-  await startService()
+  const { program } = await startProcess()
   await using reader = await openSql(service.databaseUrl)
   await reader('begin')
   await reader('select count(*) from pets')
@@ -219,13 +232,13 @@ test('a reader with an older snapshot delays only until its end that a lost log 
   expect(await create()).toMatchObject(unavailable)
   await reader('commit')
   expect(await ready()).toBe(503)
-  await service.program.end('SIGKILL')
+  await program.end('SIGKILL')
   await using sql = await openSql(service.databaseUrl)
   expect(await sql('select name from pets')).toEqual([{ name: 'Rex' }])
 })
 
 test('once another process has made a new log, the service writes nothing of the lost one', async () => {
-  await startService()
+  const { program } = await startProcess()
   for (let count = 0; count < 3; count++) await create({ name: 'Lost' })
   for (const suffix of ['-wal', '-shm']) rmSync(file() + suffix)
   const run = (...words: string[]) =>
@@ -235,12 +248,12 @@ test('once another process has made a new log, the service writes nothing of the
   expect(await create()).toMatchObject(unavailable)
   expect(await ready()).toBe(503)
   expect(readFileSync(file()).equals(before)).toBe(true)
-  await service.program.end('SIGTERM')
+  await program.end('SIGTERM')
   expect((await run('list')).stdout).toContain('kept')
 })
 
 test('a row that a trigger ignores is 500, and nothing of its transaction stays', async () => {
-  await startService()
+  await start()
   await service.sql('create table seen (name text)')
   await service.sql(`create trigger ignore_blank before insert on pets when new.name = 'Ignored'
     begin insert into seen values (new.name); select raise(ignore); end`)
@@ -248,7 +261,7 @@ test('a row that a trigger ignores is 500, and nothing of its transaction stays'
   const ignored = [create({ name: 'Ignored' }), createWithKey({ name: 'Ignored' })]
   for (const { status } of await Promise.all(ignored)) expect(status).toBe(500)
   for (const { status } of await Promise.all(others)) expect(status).toBe(201)
-  expect(await service.countPets()).toBe(5)
+  expect(await countPets(service.sql)).toBe(5)
   expect(await service.sql('select * from seen')).toEqual([])
   expect(await service.sql('select id from idempotency_keys')).toEqual([])
 })
@@ -262,9 +275,7 @@ test.each([
 ])(
   'while the service runs, %s: no creation is acknowledged, with one line, and a restart is refused',
   async (_, spoil) => {
-    const database = await newDatabase()
-    onTestFinished(database.remove)
-    await startService({}, database)
+    await start()
     await backUp(file(), `${file()}.backup`)
     for (let made = 0; made < 20; made++) expect((await create()).status).toBe(201)
     await service.sql.close() // this test reads the file, which would take the locks of that connection
@@ -280,14 +291,14 @@ test.each([
     await service.stop()
     expect(readFileSync(file()).equals(before)).toBe(true)
     const refused = { cause: { message: expect.stringMatching(/petstore\.db/) } }
-    await expect(createKey(database.url)).rejects.toMatchObject(refused)
+    await expect(createKey(service.databaseUrl)).rejects.toMatchObject(refused)
   },
 )
 
 test('a log that another process empties after its last copy loses nothing', async () => {
   const database = await newDatabase()
   onTestFinished(database.remove)
-  await startService({}, database)
+  const { stop } = await startProcess({}, database)
   let made = 0
   let goesOn = true
   const creations = Array.from({ length: 4 }, async () => {
@@ -305,7 +316,7 @@ test('a log that another process empties after its last copy loses nothing', asy
   await Promise.all(creations)
   expect(errors()).toEqual([])
   expect(await ready()).toBe(200)
-  await service.stop('SIGKILL')
-  await startService({}, database)
-  expect(await service.countPets()).toBe(made)
+  await stop('SIGKILL')
+  await start(database.url)
+  expect(await countPets(service.sql)).toBe(made)
 })
