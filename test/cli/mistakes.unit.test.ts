@@ -2,6 +2,8 @@
 import { readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { readArguments } from '../../src/cli/key-arguments.ts'
+import { UsageError } from '../../src/config/environment.ts'
 import { newFolder } from '../support/database.ts'
 import { failToStart, programs, runToEnd } from '../support/process.ts'
 import { runFirst, withHooks } from '../support/watched.ts'
@@ -14,30 +16,39 @@ const NO_END =
 const ONE_FILE = 'This command takes one FILE, such as backups/monday.db'
 const NO_ARGUMENTS = 'This command takes no arguments: remove '
 
-test.each<[program: keyof typeof programs, operands: string[], message: string]>([
-  ['keys', [], 'COMMAND must be create, list, rotate or revoke; see --help'],
-  ['keys', ['create'], 'NAME is required; see --help'],
+test.each<[words: string[], message: string]>([
+  [[], 'COMMAND must be create, list, rotate or revoke'],
+  [['create'], 'NAME is required'],
   [
-    'keys',
     ['create', 'web', 'shop', '--forever'],
-    'create takes no second argument: put quotes around a name; see --help',
+    'create takes no second argument: put quotes around a name',
   ],
   // No-break space, Hangul filler, Braille blank, joiner: they show nothing.
-  ['keys', ['create', ' \u00a0\u3164\u2800\u034f\u200b'], 'NAME must not be blank; see --help'],
-  ['keys', ['create', 'x'], `${NO_END}; see --help`],
-  ['keys', ['create', 'x', '--read-only', '--json'], `${NO_END}; see --help`],
+  [['create', ' \u00a0\u3164\u2800\u034f\u200b'], 'NAME must not be blank'],
+  [['create', 'x'], NO_END],
+  [['create', 'x', '--read-only', '--json'], NO_END],
   [
-    'keys',
     ['create', 'x', '--expires', '90d', '--forever'],
-    'create takes --expires or --forever, not both; see --help',
+    'create takes --expires or --forever, not both',
   ],
-  ['keys', ['create', 'x', '--forever=true'], 'forever takes no value; see --help'],
-  ['keys', ['rotate', '1', '--forever'], 'rotate takes no forever; see --help'],
-  ['keys', ['create', 'x', '--expires', '90'], `expires ${DURATION}; see --help`],
-  ['keys', ['create', 'x', '--expires', '36526d'], `expires ${DURATION}; see --help`],
-  ['keys', ['create', 'x', '--expires', '0s'], `expires ${DURATION}; see --help`],
-  ['keys', ['create', 'x', '--expires', '-5d'], `expires ${DURATION}; see --help`],
-  ['keys', ['create', 'x', '--forever', '--grace', '1h'], 'create takes no grace; see --help'],
+  [['create', 'x', '--forever=true'], 'forever takes no value'],
+  [['rotate', '1', '--forever'], 'rotate takes no forever'],
+  [['create', 'x', '--expires', '90'], `expires ${DURATION}`],
+  [['create', 'x', '--expires', '36526d'], `expires ${DURATION}`],
+  [['create', 'x', '--expires', '0s'], `expires ${DURATION}`],
+  [['create', 'x', '--expires', '-5d'], `expires ${DURATION}`],
+  [['create', 'x', '--forever', '--grace', '1h'], 'create takes no grace'],
+  [['list', 'x', '--all'], 'list takes no ID,all'],
+  [['rotate', '1', '--grace', '24'], `grace ${DURATION.replace('1ms', '0s')}`],
+  [['rotate', '1', '--read-only'], 'rotate takes no read-only'],
+  [['revoke'], 'ID is missing (see list)'],
+  [['revoke', '9'.repeat(19)], 'ID must be that of a key (see list)'],
+])('keys %j: %s', (words, message) => {
+  expect(() => readArguments(words)).toThrow(new UsageError(`${message}; see --help`))
+})
+
+test.each<[program: keyof typeof programs, operands: string[], message: string]>([
+  ['keys', [], 'COMMAND must be create, list, rotate or revoke; see --help'],
   [
     'keys',
     ['create', 'x', '--forever', '--if-none', '--key-file', 'x'],
@@ -53,11 +64,6 @@ test.each<[program: keyof typeof programs, operands: string[], message: string]>
     ['create', 'x', '--forever', '--key-file', '/proc/version'],
     '/proc/version must have petstore_ or petstore_read_ and 32 random bytes in base64url',
   ],
-  ['keys', ['list', 'x', '--all'], 'list takes no ID,all; see --help'],
-  ['keys', ['rotate', '1', '--grace', '24'], `grace ${DURATION.replace('1ms', '0s')}; see --help`],
-  ['keys', ['rotate', '1', '--read-only'], 'rotate takes no read-only; see --help'],
-  ['keys', ['revoke'], 'ID is missing (see list); see --help'],
-  ['keys', ['revoke', '9'.repeat(19)], 'ID must be that of a key (see list); see --help'],
   ['server', ['--port', '4000'], `${NO_ARGUMENTS}--port`],
   ['migrate', ['--dry-run'], `${NO_ARGUMENTS}--dry-run`],
   ['seed', [''], NO_ARGUMENTS],
