@@ -105,18 +105,6 @@ export function runProgram(
   }
 }
 
-/** The starter of a program in a folder of its own mounts, which these shell commands make. */
-export const withMounts = (commands: string) => {
-  const unshare = ['unshare', '--mount', '--map-root-user', 'sh', '-ec']
-  return [...unshare, `${commands}; exec "$@"`, 'sh']
-}
-
-/** Whether this process may mount: not in every container. */
-export const mayMount = (): boolean => {
-  const [command = '', ...args] = withMounts('mount -t tmpfs tmpfs /mnt')
-  return spawnSync(command, [...args, 'true']).status === 0
-}
-
 /** Whether strace is there, and may trace. */
 export const mayTrace = (): boolean => spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
 

@@ -1,10 +1,9 @@
 /** Environment variables with which a process reports internal events or fails on purpose. */
 
-const preload = (href: string) => ({ NODE_OPTIONS: `--import=${href}` })
-
 /** The process runs this code before its program. The code may import and await. */
-export const runFirst = (code: string) =>
-  preload(`data:text/javascript,${encodeURIComponent(code)}`)
+export const runFirst = (code: string) => ({
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}`,
+})
 
 /**
  * The process resolves its imports by `resolve`, the body of a function of `specifier`, `context`
@@ -31,9 +30,6 @@ export const packagesIn = (stderr: string): string[] =>
     .split('\n')
     .filter((line) => line.startsWith('{"msg":"loaded"'))
     .map((line) => JSON.parse(line).name)
-
-/** Writes each statement to stderr: `sqlite [journal_mode,synchronous,busy_timeout] STATEMENT`. */
-export const watchedSqlite = preload(import.meta.resolve('./watch-sqlite.ts'))
 
 /** The variables of a process whose clock is ahead by these milliseconds, or behind if they are negative. */
 export const clockAhead = (milliseconds: number): Record<string, string> =>

@@ -1,5 +1,5 @@
 /** What lies beside the SQLite file when it is opened: SQLite would remove it, or roll it back, without a word. */
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   copyFileSync,
@@ -28,14 +28,7 @@ import { migrate } from '../../../db/migrate.ts'
 import { execute } from '../../../db/statement.ts'
 import { newFolder } from '../../support/database.ts'
 import { addKey } from '../../support/instance.ts'
-import {
-  failureOf,
-  mayMount,
-  programs,
-  runProgram,
-  runServer,
-  withMounts,
-} from '../../support/process.ts'
+import { failureOf, programs, runProgram, runServer } from '../../support/process.ts'
 import { restClient } from '../../support/rest.ts'
 import { openSql } from '../../support/sql.ts'
 
@@ -282,6 +275,18 @@ test('the service and every command refuse it in one line', async () => {
   }
   expect(contents()).toEqual(before)
 })
+
+/** The starter of a program in a folder of its own mounts, which these shell commands make. */
+const withMounts = (commands: string) => {
+  const unshare = ['unshare', '--mount', '--map-root-user', 'sh', '-ec']
+  return [...unshare, `${commands}; exec "$@"`, 'sh']
+}
+
+/** Whether this process may mount: not in every container. */
+const mayMount = (): boolean => {
+  const [command = '', ...args] = withMounts('mount -t tmpfs tmpfs /mnt')
+  return spawnSync(command, [...args, 'true']).status === 0
+}
 
 test.runIf(mayMount())('a file that is mounted without its folder is refused', async () => {
   // As `docker run -v ./petstore.db:/app/data/petstore.db` does.
