@@ -2,27 +2,58 @@
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { newDatabase } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
-import { running, startInstance, until } from '../support/instance.ts'
+import { instanceForFile, running, startInstance, until } from '../support/instance.ts'
 import { startMysql } from '../support/mysql.ts'
 import { requestText } from '../support/raw.ts'
 import { openSql } from '../support/sql.ts'
 
-test('creations that share a transaction commit together, also the creation of a client that disconnects', async () => {
-  const service = await startInstance({ DATABASE_TIMEOUT: '25s' })
-  onTestFinished(async () => void (await service.stop()))
+const service = await instanceForFile({ DATABASE_TIMEOUT: '25s' })
+const statements = service.proxy?.statements ?? []
+beforeEach(async () => {
+  await service.idle()
+  for (const table of ['pets', 'idempotency_keys']) await service.sql(`delete from ${table}`)
   expect((await service.rest('GET', '/pets')).status).toBe(200) // caches the API key
+  statements.length = 0
+})
+
+const petOf = (name: string) => ({ name, categoryId: 3 })
+/** Creates a pet with this name, which is also its key. */
+const create = (name: string, { rest } = service) =>
+  rest('POST', '/pets', { headers: { 'idempotency-key': `"${name}"` }, body: petOf(name) })
+
+/** Creates pets while a table is locked, and `meanwhile` runs; returns the answers. */
+async function createBehind(table: string, names: string[], meanwhile = async () => {}) {
+  await using locker = await openSql(service.databaseUrl)
+  await locker(`lock tables ${table} write`)
+  const answers = Promise.all(names.map((name) => create(name)))
+  await meanwhile()
+  await locker('unlock tables')
+  return await answers
+}
+const statusesOf = (answers: { status: number }[]) => answers.map(({ status }) => status)
+
+const begun = () => statements.filter((text) => text === 'begin').length
+const inserted = () => statements.filter((text) => text.startsWith('insert into `pets`'))
+const isSent = (name: string) => inserted().join().includes(`'${name}'`)
+/** How often a key was looked for. */
+const looked = () =>
+  statements
+    .filter((text) => /^select .*from `idempotency_keys`/.test(text))
+    .flatMap((text) => text.match(/`key_hash` = /g) ?? []).length
+
+test('creations that share a transaction commit together, also the creation of a client that disconnects', async () => {
   await using locker = await openSql(service.databaseUrl)
   await locker('lock tables pets write')
-
   const pid = Number(service.program.child.pid)
   await freeze(pid) // all requests arrive before the first one is served
+  const names = Array.from({ length: 6 }, (_, index) => `Pet ${index}`)
   const sockets = await Promise.all(
-    Array.from({ length: 6 }, async (_, index) => {
-      const body = JSON.stringify({ name: `Pet ${index}`, categoryId: 3 })
-      const headers = [`Idempotency-Key: "shared ${index}"`]
+    names.map(async (name) => {
+      const body = JSON.stringify(petOf(name))
+      const headers = [`Idempotency-Key: "${name}"`]
       const request = requestText('POST /v1/pets', { key: service.key, headers, body })
       const socket = connect(service.program.port, '127.0.0.1').on('error', () => {})
       await once(socket, 'connect')
@@ -31,12 +62,8 @@ test('creations that share a transaction commit together, also the creation of a
     }),
   )
   thaw(pid)
-  const statements = () => service.proxy?.statements ?? []
-  const inserted = () => statements().filter((text) => text.startsWith('insert into `pets`'))
-  const isSent = (_: unknown, index: number) => inserted().join().includes(`'Pet ${index}'`)
-  await until('all inserts wait', () => sockets.every(isSent))
-  const transactions = () => statements().filter((text) => text === 'begin').length
-  const begun = transactions()
+  await until('all inserts wait', () => names.every(isSent))
+  const before = begun()
   // Most creations share a statement; one of their clients disconnects.
   const places = inserted().map((text) => Array.from(text.matchAll(/'Pet (\d)'/g)))
   const [[, place] = []] = places.find(({ length }) => length > 1) ?? []
@@ -46,11 +73,9 @@ test('creations that share a transaction commit together, also the creation of a
   const answers = staying.map((socket) => once(socket, 'data'))
   await locker('unlock tables')
   for (const [data] of await Promise.all(answers)) expect(String(data)).toMatch(/ 201 /)
-  expect(transactions()).toBe(begun)
+  expect(begun()).toBe(before)
   expect(await service.countPets()).toBe(6)
-  const again = { headers: { 'idempotency-key': `"shared ${place}"` } }
-  const body = { name: `Pet ${place}`, categoryId: 3 }
-  expect((await service.rest('POST', '/pets', { ...again, body })).status).toBe(201)
+  expect((await create(`Pet ${place}`)).status).toBe(201)
   expect(await service.countPets()).toBe(6)
   for (const socket of staying) socket.destroy()
 })
@@ -60,11 +85,7 @@ test('a key that another instance is storing is 409 at once, and its neighbours 
   onTestFinished(server.remove)
   const service = await startInstance({}, await newDatabase(server.url))
   onTestFinished(async () => void (await service.stop()))
-  const create = (key: string) => {
-    const body = { name: key, categoryId: 3 }
-    return service.rest('POST', '/pets', { headers: { 'idempotency-key': `"${key}"` }, body })
-  }
-  expect((await create('finished')).status).toBe(201)
+  expect((await create('finished', service)).status).toBe(201)
   const [row] = await service.sql('select * from idempotency_keys')
   await using other = await openSql(service.databaseUrl)
   await other('begin')
@@ -80,23 +101,21 @@ test('a key that another instance is storing is 409 at once, and its neighbours 
   }
   const before = await waits()
   const keys = Array.from({ length: 20 }, (_, index) => (index === 10 ? 'busy' : `free ${index}`))
-  const answers = await Promise.all([...keys, 'finished', 'finished '].map(create))
-  const statuses = answers.map(({ status }) => status)
-  expect(statuses).toEqual(keys.map((key) => (key === 'busy' ? 409 : 201)).concat(201, 201))
+  const answers = await Promise.all(
+    [...keys, 'finished', 'finished '].map((key) => create(key, service)),
+  )
+  expect(statusesOf(answers)).toEqual(
+    keys.map((key) => (key === 'busy' ? 409 : 201)).concat(201, 201),
+  )
   expect(await waits(), 'no statement waited for the lock').toBe(before)
   await other('rollback')
-  expect((await create('busy')).status).toBe(201)
+  expect((await create('busy', service)).status).toBe(201)
 })
 
 test('a new key waits for the lock of the whole table, as a creation without a key does', async () => {
-  const service = await startInstance()
-  onTestFinished(async () => void (await service.stop()))
-  const headers = { 'idempotency-key': '"new"' }
-  const create = () =>
-    service.rest('POST', '/pets', { headers, body: { name: 'Rex', categoryId: 3 } })
   await using other = await openSql(service.databaseUrl)
   await other('lock tables idempotency_keys read, pets read')
-  const made = create()
+  const made = create('new')
   // On MySQL the look-up of the key waits, too.
   const waiting = async () => [
     ...(await running(service.sql, 'insert into%')),
@@ -114,87 +133,47 @@ test('a new key waits for the lock of the whole table, as a creation without a k
 })
 
 test('where another instance stores a key in between, its call alone looks for it again', async () => {
-  const service = await startInstance()
-  onTestFinished(async () => void (await service.stop()))
-  const create = (name: string) => {
-    const headers = { 'idempotency-key': `"${name}"` }
-    return service.rest('POST', '/pets', { headers, body: { name, categoryId: 3 } })
-  }
-  expect((await create('first')).status).toBe(201)
-  const statements = () => service.proxy?.statements ?? []
-  const begun = () => statements().filter((text) => text === 'begin').length
-  await using locker = await openSql(service.databaseUrl)
-  await locker('lock tables pets write')
-  const before = begun()
+  await create('first')
   const names = Array.from({ length: 20 }, (_, index) => `Pet ${index}`)
-  const answers = Promise.all(names.map(create))
-  const inserted = () =>
-    statements()
-      .filter((text) => text.startsWith('insert into `pets`'))
-      .join()
-  await until('all wait', () => names.every((name) => inserted().includes(`'${name}'`)))
-  const lookedFor = () =>
-    statements()
-      .filter((text) => /^select .*from `idempotency_keys`/.test(text))
-      .flatMap((text) => text.match(/`key_hash` = /g) ?? []).length
-  const lookedBefore = lookedFor()
-  await service.sql(
-    `insert into idempotency_keys (api_key_id, key_hash, operation, fingerprint, answer, created_at)
-     select api_key_id, '${hash('sha256', 'Pet 7')}', operation, 'x', answer, created_at from idempotency_keys`,
-  )
-  await locker('unlock tables')
-  const statuses = (await answers).map(({ status }) => status)
-  expect(statuses).toEqual(names.map((name) => (name === 'Pet 7' ? 422 : 201)))
+  const before = begun()
+  let lookedBefore = 0
+  const answers = await createBehind('pets', names, async () => {
+    await until('all wait', () => names.every(isSent))
+    lookedBefore = looked()
+    await service.sql(
+      `insert into idempotency_keys (api_key_id, key_hash, operation, fingerprint, answer, created_at)
+       select api_key_id, '${hash('sha256', 'Pet 7')}', operation, 'x', answer, created_at from idempotency_keys`,
+    )
+  })
+  expect(statusesOf(answers)).toEqual(names.map((name) => (name === 'Pet 7' ? 422 : 201)))
   // Twice as many transactions as sessions may write.
   expect(begun() - before).toBeLessThanOrEqual(12)
-  expect(lookedFor() - lookedBefore, 'the others do not look again').toBe(1)
+  expect(looked() - lookedBefore, 'the others do not look again').toBe(1)
 })
 
 test('a key that has expired is stored anew in the transaction that others share', async () => {
-  const service = await startInstance()
-  onTestFinished(async () => void (await service.stop()))
-  const create = (name: string) => {
-    const headers = { 'idempotency-key': `"${name}"` }
-    return service.rest('POST', '/pets', { headers, body: { name, categoryId: 3 } })
-  }
   const first = await create('old')
   await service.sql('update idempotency_keys set created_at = 0')
-  const begun = () => service.proxy?.statements.filter((text) => text === 'begin').length ?? 0
   const before = begun()
-  await using locker = await openSql(service.databaseUrl)
-  await locker('lock tables idempotency_keys write')
   const names = ['old', ...Array.from({ length: 9 }, (_, index) => `new ${index}`)]
-  const answers = Promise.all(names.map(create))
-  await locker('unlock tables')
-  const statuses = (await answers).map(({ status }) => status)
-  expect(statuses).toEqual(names.map(() => 201))
-  expect((await answers)[0]?.text).not.toBe(first.text)
+  const answers = await createBehind('idempotency_keys', names)
+  expect(statusesOf(answers)).toEqual(names.map(() => 201))
+  expect(answers[0]?.text).not.toBe(first.text)
   expect(begun() - before, 'none is repeated').toBeLessThanOrEqual(6)
   const keys = await service.sql('select id from idempotency_keys')
   expect([keys.length, await service.countPets()]).toEqual([10, 11])
 })
 
 test('a row that is rejected leaves the rows beside it in their transaction', async () => {
-  const service = await startInstance()
-  onTestFinished(async () => void (await service.stop()))
   await service.sql(
     `create trigger refuse before insert on pets for each row
      if new.name = 'bad' then signal sqlstate '45000' set message_text = 'no'; end if`,
   )
-  const create = (name: string, index: number) => {
-    const headers = { 'idempotency-key': `"${index}"` }
-    return service.rest('POST', '/pets', { headers, body: { name, categoryId: 3 } })
-  }
-  const transactions = () =>
-    service.proxy?.statements.filter((text) => text === 'begin').length ?? 0
-  await create('first', -1)
-  await using locker = await openSql(service.databaseUrl)
-  await locker('lock tables idempotency_keys write')
+  onTestFinished(async () => void (await service.sql('drop trigger refuse')))
+  await create('first')
+  const before = begun()
   const names = Array.from({ length: 60 }, (_, index) => (index === 7 ? 'bad' : `good ${index}`))
-  const answers = Promise.all(names.map(create))
-  const before = transactions()
-  await locker('unlock tables')
-  const statuses = (await answers).map(({ status }) => status)
-  expect(statuses).toEqual(names.map((name) => (name === 'bad' ? 500 : 201)))
-  expect(transactions() - before).toBeLessThan(20)
+  const answers = await createBehind('idempotency_keys', names)
+  expect(statusesOf(answers)).toEqual(names.map((name) => (name === 'bad' ? 500 : 201)))
+  expect(begun() - before).toBeLessThan(20)
 })
