@@ -1,7 +1,7 @@
 /** The commands migrate and seed, a database that is locked, and output that cannot be written. */
 import { existsSync } from 'node:fs'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { engine, newDatabase, placeOf } from '../support/database.ts'
+import { engine, newDatabase, placeOf, testOnce } from '../support/database.ts'
 import { programs, runProgram, runToEnd } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
@@ -35,7 +35,7 @@ test('migrate creates the tables once', async () => {
   expect(await runToEnd(programs.migrate, { DATABASE_URL })).toEqual(upgraded)
 })
 
-test('seed creates the tables, and adds animals once, of all categories in turn', async () => {
+testOnce('seed creates the tables, and adds animals once, of all categories in turn', async () => {
   expect(await printed('seed')).toBe(`Added 42 animals: ${place}\n`)
   await using sql = await openSql(DATABASE_URL)
   const pets = await sql('select name, category_id, status from pets order by id')

@@ -32,21 +32,19 @@ test('a repetition returns the first response and creates no pet', async () => {
   expect(await countPets(service.sql)).toBe(pets)
 })
 
-test.each<[string, unknown, unknown]>([
-  ['name', rex, { ...rex, name: 'Rex ' }],
-  ['2^53 and 2^53 + 1', { ...rex, categoryId: 2n ** 53n }, { ...rex, categoryId: 2n ** 53n + 1n }],
-  ['an omitted status', { ...rex, status: 'pending' }, { ...rex, status: undefined }],
-])('a different request with the same key returns 422: %s', async (_, one, other) => {
+// once.test.ts has the inputs that differ; only the defaults are those of the schema.
+test('a different request with the same key returns 422, such as one without the status', async () => {
   const key = newKey()
-  const first = await create(key, one)
+  const pending = { ...rex, status: 'pending' }
+  const first = await create(key, pending)
   expect(first.status).toBe(201)
   const pets = await countPets(service.sql)
-  expect((await create(key, other)).body).toEqual({
+  expect((await create(key, { ...rex, status: undefined })).body).toEqual({
     code: 'UNPROCESSABLE_CONTENT',
     message: 'This Idempotency-Key was used for another request; take a new one',
     status: 422,
   })
-  expect((await create(key, one)).text).toBe(first.text)
+  expect((await create(key, pending)).text).toBe(first.text)
   expect(await countPets(service.sql)).toBe(pets)
 })
 
@@ -106,6 +104,7 @@ test('tRPC returns the stored output of a REST request', async () => {
 
 test('concurrent requests with one key on two instances return 201 or 409, and create one pet', async () => {
   const database = await newDatabase()
+  // In processes of their own, which alone run at the same moment.
   const one = await startInstance({}, database)
   const two = await startInstance({}, database)
   const clients = [one, two].map(({ origin }) => restClient(origin, one.key))

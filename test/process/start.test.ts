@@ -7,7 +7,7 @@ import { readConfig } from '../../src/config/config.ts'
 import { createFirstKey } from '../../src/keys/store.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import { startText as printedText } from '../../src/process/start-text.ts'
-import { engine, newDatabase, newFolder } from '../support/database.ts'
+import { engine, newDatabase, newFolder, testOnce } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
 import { freePort } from '../support/mysql.ts'
 import {
@@ -182,7 +182,7 @@ test.runIf(engine === 'sqlite')('two starts that find no key create one key', as
   expect((await both).filter((key) => key)).toHaveLength(1)
 })
 
-test('NODE_ENV=development: the response to an internal error has no details', async () => {
+testOnce('NODE_ENV=development: the response to an internal error has no details', async () => {
   const place = await newPlace()
   const server = await start(place, { NODE_ENV: 'development' })
   const key = await createKey(place.url)
