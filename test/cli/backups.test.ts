@@ -125,7 +125,8 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
   expect([...collationsOf(dumped), ...collationsOf(translated)].sort()).toEqual([
     ...['utf8mb4_0900', 'utf8mb4_nopad'],
   ])
-  expect(sed(forThis, translated)).toBe(dumped)
+  // The client of MySQL does not know this line of MariaDB's dumps.
+  expect(sed(forThis, translated)).toBe(dumped.replace(/^.*sandbox mode.*\n/, ''))
 })
 
 /** The commands of a dump that is whole. */
