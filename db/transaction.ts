@@ -129,10 +129,11 @@ class SessionRunner implements Runner {
     const result = deadline.race(before).then(async () => {
       if (this.#isOver) throw OVER
       if (this.failure) throw this.failure
+      const { isInTransaction } = this.#session
       try {
         return await run()
       } catch (error) {
-        if (error instanceof DatabaseUnavailableError) this.failure = error
+        if (isInTransaction && error instanceof DatabaseUnavailableError) this.failure = error
         throw error
       }
     })

@@ -135,6 +135,8 @@ test.runIf(engine === 'mysql')(
     await db.runner.execute({ ...db.selectFrom('pets').select('id').compile(), deadline })
     await reader('commit')
     expect(await migrated).toEqual(['2026-11-22-color'])
+    const held = `select is_used_lock(left(concat('migrations of ', database()), 64)) as holder`
+    expect(await reader(held)).toEqual([{ holder: null }])
     const timeout = raw<{ seconds: bigint }>`select @@lock_wait_timeout as seconds`.execute(other)
     expect((await timeout).rows, 'of the calls that have its session next').toEqual([
       { seconds: 30n },
