@@ -64,7 +64,10 @@ async function runPending(
   mayCreate: boolean,
   report?: Report,
 ) {
-  const before = await executedNames(db).catch((): string[] => []) // a new database has no table of them
+  const before = await executedNames(db).catch((error): string[] => {
+    if (error instanceof DatabaseUnavailableError) throw error
+    return [] // a new database has no table of them
+  })
   const isOurs = migrations.some(({ name }) => before.includes(name))
   if (!isOurs && !mayCreate) throw new MissingDatabaseError(NO_TABLES)
   const foreign = before.length > 0 && !isOurs ? TABLE : await engineOf(db).claim(db, isOurs)

@@ -144,6 +144,23 @@ test.runIf(engine === 'mysql')(
   },
 )
 
+test.runIf(engine === 'mysql')('a locked table is not taken for a missing one', async () => {
+  await migrate(db)
+  const all = withMore('2026-11-22-late', createLate)
+  await using other = await connect(database.url)
+  await using owner = await openSql(database.url)
+  const release = await holdLock()
+  const report = vi.fn()
+  const migrated = migrate(other, report, all, false)
+  await vi.waitFor(() => expect(report).toHaveBeenCalled(), 30_000)
+  await owner('lock tables kysely_migration write')
+  const released = release() // the record of its migration waits for the table
+  await setTimeout(2_500)
+  await owner('unlock tables')
+  await released
+  expect(await migrated).toEqual(['2026-11-22-late'])
+})
+
 test('a migration that is over holds no lock, though its connection stays open', async () => {
   await migrate(db)
   const all = withMore('2026-11-22-late', createLate)
