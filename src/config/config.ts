@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { platform } from 'node:process'
 import { compile } from 'proxy-addr'
 import { z } from 'zod'
-import { describeUrl, mysqlQueryOf } from '../../db/url.ts'
+import { mysqlQueryOf } from '../../db/url.ts'
 import { loadVariables, quotesOf, UsageError, type Variables, valuesOf } from './environment.ts'
 import { NAME } from './product.ts'
 
@@ -138,14 +138,13 @@ const variables = z
     path: ['shutdownDelay'],
     error: 'must be shorter than SHUTDOWN_TIMEOUT',
   })
-  .refine(
-    (all) =>
-      !all.reusePort || (platform === 'linux' && describeUrl(all.databaseUrl).engine === 'mysql'),
-    {
-      path: ['reusePort'],
-      error: 'needs Linux, and a DATABASE_URL of MySQL',
-    },
-  )
+  .refine((all) => !all.reusePort || (platform === 'linux' && isMysql(all.databaseUrl)), {
+    path: ['reusePort'],
+    error: 'needs Linux, and a DATABASE_URL of MySQL',
+  })
+
+/** Whether this is a URL of MySQL. It may be none: other checks have the message for that. */
+const isMysql = (url: string) => URL.parse(url)?.protocol === 'mysql:'
 
 /** Returns the variable of a field: DATABASE_URL of `databaseUrl`. */
 const nameOf = (field: string) => field.replaceAll(/[A-Z]/g, '_$&').toUpperCase()
