@@ -18,7 +18,7 @@
  */
 import { type QueryResult, SelectQueryNode } from 'kysely'
 import { Deadline, jointDeadline } from './deadline.ts'
-import { BrokenDatabaseError, OverloadedError } from './errors.ts'
+import { BrokenDatabaseError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
 import { searchInHalves } from './halves.ts'
 import { type Group, isLoan, Line, type Loan, type Usage } from './line.ts'
@@ -300,9 +300,11 @@ export class Queue implements Runner, Demand {
       return groups.map((group) => ({ group, error }))
     }
     const outcomes: GroupOutcome[] = []
+    let sent: Group[] = []
     try {
       await searchInHalves(groups, {
         attempt: async (some) => {
+          sent = some
           const live = some.filter(({ isLive }) => isLive)
           if (live.length > 0) outcomes.push(...(await this.#attempt(plan, session, live)))
         },
@@ -311,7 +313,10 @@ export class Queue implements Runner, Demand {
       })
     } catch (error) {
       const isLeft = (group: Group) => outcomes.every((outcome) => outcome.group !== group)
-      outcomes.push(...groups.filter(isLeft).map((group) => ({ group, error })))
+      for (const group of groups.filter(isLeft)) {
+        const own = sent.includes(group) ? error : new DatabaseUnavailableError(error, true)
+        outcomes.push({ group, error: own })
+      }
     }
     return outcomes
   }

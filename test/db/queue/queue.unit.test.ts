@@ -1,5 +1,5 @@
 /** The queue: when a call begins, what shares a statement, and which sessions may be in use. */
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   BrokenDatabaseError,
   DatabaseUnavailableError,
@@ -275,6 +275,23 @@ test('a row that is rejected fails its own call alone, and is searched by halves
   expect(sent).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 4, 5], [6, 7], [6], [7, 8, 9]])
   const answers = (await outcomes).map((one) => (one.status === 'fulfilled' ? one.value : 'no'))
   expect(answers).toEqual([2, 4, 6, 8, 10, 'no', 14, 16, 18])
+})
+
+test('rows that the search had not sent when its session was lost run again', async () => {
+  const { call, inputs, running, end } = queueOf({ size: 9 })
+  const calls = call(inserts, 1, 2, 3, 4)
+  const outcomes = Promise.allSettled(calls)
+  await drain()
+  running[0]?.fail(new RejectedRowError('twice'))
+  await drain()
+  expect(inputs()).toEqual([[1, 2]])
+  running[0]?.fail(new DatabaseUnavailableError(undefined, false))
+  await vi.waitUntil(() => inputs().flat().length === 2)
+  expect(inputs().flat()).toEqual([3, 4])
+  while (running.length > 0) await end()
+  expect((await outcomes).map(({ status }) => status)).toEqual([
+    ...['rejected', 'rejected', 'fulfilled', 'fulfilled'],
+  ])
 })
 
 test('a transaction of a plan is not repeated', async () => {
