@@ -16,6 +16,9 @@ const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
  */
 const ISOLATION = 'READ-COMMITTED'
 
+/** The setting of the seconds that a statement waits for the lock of a table: as long as a call may wait for the database. */
+export const TABLE_LOCK = 'lock_wait_timeout = 30'
+
 /**
  * The statements that set up a session, with what the code depends on:
  * https://dev.mysql.com/doc/refman/9.4/en/server-system-variables.html
@@ -23,9 +26,6 @@ const ISOLATION = 'READ-COMMITTED'
  */
 // The variables have different names in MySQL and in MariaDB before 11.1.
 const SET_TRANSACTIONS = `set session transaction isolation level ${ISOLATION.replace('-', ' ')}, read write`
-/** Seconds that a statement waits for the lock of a table: as long as a call may wait for the database. */
-export const TABLE_LOCK = 'lock_wait_timeout = 30'
-
 const SET_VARIABLES = `set session ${[
   // The server commits a statement outside a transaction at once. A commit begins no transaction.
   "autocommit = 'ON', completion_type = 'NO_CHAIN'",
