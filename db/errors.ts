@@ -36,7 +36,7 @@ export class OverloadedError extends DatabaseUnavailableError {
 /** Another transaction holds a lock that the statement needs, and did not release it in time. */
 export class LockedError extends DatabaseUnavailableError {}
 
-/** Another transaction was in the way, so the database has undone this one. */
+/** Another transaction was in the way, so the database has undone or interrupted this one. */
 export class ConflictError extends DatabaseUnavailableError {}
 
 /** Another request has stored an Idempotency-Key meanwhile: look for the key before another attempt. */

@@ -4,6 +4,7 @@ import type { Database, RootDatabase } from './database.ts'
 import type { Deadline } from './deadline.ts'
 import { engineOf } from './engine.ts'
 import {
+  ConflictError,
   DatabaseUnavailableError,
   DuplicateError,
   LockedError,
@@ -50,7 +51,7 @@ export async function migrate(
 ): Promise<string[]> {
   const isDone = await isCurrent(db, undefined, migrations).catch((error) => {
     // A server that hangs is waited for once, for a minute. A new database has no table of migrations.
-    if (error instanceof DatabaseUnavailableError && !(error instanceof LockedError)) throw error
+    if (error instanceof DatabaseUnavailableError && !isOfOthers(error)) throw error
     return false
   })
   const run = () =>
@@ -133,8 +134,8 @@ async function executedNames(
 
 /**
  * Runs work while no other process has the lock of this database, and returns its result. A Galera cluster
- * has one lock on each node. Work that meets the lock of another transaction runs again. On SQLite the work is
- * one transaction. Throws LockedError after a minute.
+ * has one lock on each node. Work that another transaction locks out or interrupts runs again, as if it were
+ * new. On SQLite the work is one transaction. Throws LockedError after a minute.
  */
 export async function underLock<Result>(
   db: RootDatabase,
@@ -146,10 +147,13 @@ export async function underLock<Result>(
     try {
       return await engineOf(db).underLock(db, work)
     } catch (error) {
-      if (!(error instanceof LockedError)) throw error
+      if (!isOfOthers(error)) throw error
       if (performance.now() > end) throw new LockedError(new Error(HELD), false)
-      if (attempt === 1) report?.(WAITING)
+      if (attempt === 1 && error instanceof LockedError) report?.(WAITING)
       await setTimeout(PAUSE)
     }
   }
 }
+
+const isOfOthers = (error: unknown) =>
+  error instanceof LockedError || error instanceof ConflictError

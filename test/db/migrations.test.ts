@@ -212,6 +212,16 @@ test.runIf(engine === 'mysql')(
   },
 )
 
+test.runIf(engine === 'mysql')('a migration that another node interrupts runs again', async () => {
+  await migrate(db)
+  const interrupt = async () => {
+    if (up.mock.calls.length === 1) await raw`kill query connection_id()`.execute(db)
+  }
+  const up = vi.fn(interrupt)
+  expect(await migrate(db, undefined, withMore('2026-11-22-late', up))).toEqual(['2026-11-22-late'])
+  expect(up).toHaveBeenCalledTimes(2)
+})
+
 test.runIf(engine === 'mysql')('all migrations may run twice, as on two nodes', async () => {
   const names = await migrate(db)
   await using sql = await openSql(database.url)

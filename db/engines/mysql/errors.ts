@@ -38,6 +38,8 @@ const errors: [numbers: string, make: Make][] = [
   // It rolled the transaction back, because of another one.
   ['1020 1213', conflict], // MariaDB with innodb_snapshot_isolation; a deadlock, or another node of Galera
   ['3101', conflict], // another member of group replication
+  // It ended the statement: an operator did, or another node of Galera, which changes the table.
+  ['1317', (cause) => new ConflictError(cause, false)],
   ['1205 3572', (cause) => new LockedError(cause, true)], // 3572: without a wait
   // It rejected the statement before it began, or rolled it back.
   ['1040 1129 1203 1206 1226 1637', without], // too many connections, broken connections, locks, transactions
@@ -51,7 +53,7 @@ const errors: [numbers: string, make: Make][] = [
   // It ended the statement, perhaps after it had an effect.
   ['1021 1026 1028 1030 1037 1041 1114 3015 3019 3675 4081 4082', unknown], // no space, no memory, a bad disk
   ['1053 1077 1158 1159 1160 1161', unknown], // it stops, or its network fails
-  ['1317 1927 1969 3024 3169', unknown], // the statement or session was killed, or took too long
+  ['1927 1969 3024 3169', unknown], // the session was killed, or the statement took too long
   ['1180 3100', unknown], // a node of Galera or of group replication was cut off during a commit
   ['2002 2003 2006 2013 2055', unknown], // a proxy lost it
   ['9001 9002 9004', unknown], // ProxySQL lost it: https://proxysql.com/documentation/error-codes

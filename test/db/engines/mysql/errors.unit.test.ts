@@ -7,10 +7,11 @@ const errorOf = (errno: number, more = {}) =>
 
 test.each<[name: string, hadNoEffect: boolean, numbers: number[]]>([
   ['ConflictError', true, [1020, 1213, 3101]],
+  ['ConflictError', false, [1317]],
   ['LockedError', true, [1205]],
   ['DatabaseUnavailableError', true, [1040, 1129, 1203, 9006]],
   ['UnfitServerError', true, [1036, 1143, 1290, 4031, 1047, 3796]],
-  ['DatabaseUnavailableError', false, [3, 1021, 1053, 1317, 3024, 1180, 2013, 9001]],
+  ['DatabaseUnavailableError', false, [3, 1021, 1053, 1969, 3024, 1180, 2013, 9001]],
 ])('%s, without an effect: %s', (name, hadNoEffect, numbers) => {
   for (const errno of numbers) {
     expect(errorOf(errno), `${errno}`).toMatchObject({ name, hadNoEffect, cause: { errno } })
