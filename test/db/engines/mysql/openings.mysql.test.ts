@@ -50,7 +50,8 @@ test('once a server has answered, sessions are opened side by side, and only the
   answer()
   await Promise.all(lists)
   expect(proxy.clients).toBe(8)
-  expect(sent(/^(set|show variables where)/), 'three round trips for each').toBe(3 * 8)
+  // The lists may be over before the last session is set up.
+  await until('three round trips for each', () => sent(/^(set|show variables where)/) === 3 * 8)
   expect(sent(/^show grants/), 'one asks').toBe(1)
 })
 
@@ -81,8 +82,9 @@ test('the session that asks about the server is lost: another one asks', async (
   const db = await newDb()
   proxy.statements.length = 0
   const held = proxy.holdAt(/^show grants/)
-  const lists = [list(db), list(db), list(db)]
+  const lists = [list(db)]
   await held
+  lists.push(list(db), list(db)) // after the one that asks, which has the lowest id
   await until('two others wait for the answer', () => sent(/^show variables/) === 3)
   const sessions = () =>
     admin(
