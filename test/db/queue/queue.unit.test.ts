@@ -287,7 +287,7 @@ test('rows that the search had not sent when its session was lost run again', as
   expect(inputs()).toEqual([[1, 2]])
   running[0]?.fail(new DatabaseUnavailableError(undefined, false))
   await vi.waitUntil(() => inputs().flat().length === 2)
-  expect(inputs().flat()).toEqual([3, 4])
+  expect(new Set(inputs().flat()), 'each after a random pause').toEqual(new Set([3, 4]))
   while (running.length > 0) await end()
   expect((await outcomes).map(({ status }) => status)).toEqual([
     ...['rejected', 'rejected', 'fulfilled', 'fulfilled'],
