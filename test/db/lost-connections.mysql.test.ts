@@ -1,5 +1,6 @@
 /** Lost connections, before or after the server executes a statement. */
 import { beforeEach, describe, expect, test } from 'vitest'
+import { sendTogether } from '../support/freeze.ts'
 import { addKey, instanceForFile, running, until } from '../support/instance.ts'
 import { programs, runToEnd } from '../support/process.ts'
 import { proxied } from '../support/proxy.ts'
@@ -141,7 +142,10 @@ test.each(['lost', 'said by a proxy to be lost'])(
     const names = Array.from({ length: 12 }, (_, index) => `${how} ${index}`)
     const isSaid = how !== 'lost'
     const failed = isSaid && proxy.failAt(/^insert into `pets`.*\), \(/, 2013) // CR_SERVER_LOST
-    const calls = names.map((name) => service.rest('POST', '/pets', { body: { ...rex, name } }))
+    const calls = await sendTogether(
+      Number(service.program.child.pid),
+      names.map((name) => () => service.rest('POST', '/pets', { body: { ...rex, name } })),
+    )
     const inserting = () => running(service.sql, 'insert into `pets`%')
     await until('all were sent', () =>
       names.every((name) => proxy.statements.some((text) => text.includes(`'${name}'`))),

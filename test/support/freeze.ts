@@ -1,6 +1,8 @@
 /** A process that hangs. */
 import { execFileSync } from 'node:child_process'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { until } from './instance.ts'
 
 /** Stops a process, and waits until all its threads have stopped: a signal takes effect later. */
 export async function freeze(pid: number): Promise<void> {
@@ -11,6 +13,26 @@ export async function freeze(pid: number): Promise<void> {
 /** Continues the process. */
 export function thaw(pid: number): void {
   process.kill(pid, 'SIGCONT')
+}
+
+/** Makes calls by `fetch` to a process that hangs until all of them have arrived. Returns their answers. */
+export async function sendTogether<Answer>(
+  pid: number,
+  calls: (() => Promise<Answer>)[],
+): Promise<Promise<Answer>[]> {
+  let sent = 0
+  const count = () => void sent++
+  // https://undici.nodejs.org/#/docs/api/DiagnosticsChannel
+  subscribe('undici:request:bodySent', count)
+  await freeze(pid)
+  try {
+    const answers = calls.map((call) => call())
+    await until('all are sent', () => sent >= calls.length)
+    return answers
+  } finally {
+    thaw(pid)
+    unsubscribe('undici:request:bodySent', count)
+  }
 }
 
 /** The states of the threads of a process, in the letters of `ps`. */
