@@ -116,11 +116,16 @@ function findServer(): { program: string; isMariadb: boolean } {
   )
 }
 
-/** A free port outside the range of outgoing connections. */
+/** The number of ports of each process: another one would take a port before the server listens there. */
+const OWN = 1_000
+// Below 32768: above it an outgoing connection may take the port before the server does.
+const firstPort = 20_000 + OWN * Number(process.env.VITEST_POOL_ID ?? 0)
+let ports = Math.floor(Math.random() * OWN) // other runs of the tests begin elsewhere
+
+/** A free port outside the range of outgoing connections, which this process does not get again soon. */
 export async function freePort(): Promise<number> {
-  // Below 32768: above it an outgoing connection may take the port before the server does.
   for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    const port = firstPort + (ports++ % OWN)
     const probe = createServer().listen(port, '127.0.0.1')
     const free = await once(probe, 'listening').then(
       () => true,
