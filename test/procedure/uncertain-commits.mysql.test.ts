@@ -2,7 +2,6 @@
  * A commit whose connection is lost: its effect is unknown, so it is not repeated without a key. A
  * rollback that fails has no effect.
  */
-import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { Pet } from '../../src/petstore/pets/schema.ts'
@@ -10,6 +9,7 @@ import type { Call } from '../../src/procedure/call.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
+import { until } from '../support/instance.ts'
 import { addPet, countPets } from '../support/pets.ts'
 import { described, procedure, resourcesOf, type Stores } from '../support/procedures.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
@@ -78,7 +78,7 @@ test('a commit that is lost before the service sends it, without a key: repeated
     )
     // A session of an earlier test may end meanwhile.
     for (const { id } of others) await service.sql(`kill ${id}`).catch(() => {})
-    await setTimeout(100) // until the service notices it
+    await until('the service notices it', () => proxy.clients === 1) // that of this test
   }
   expect((await service.rest('POST', '/pets/1/copy')).status).toBe(200)
   expect([attempts, await countPets(service.sql)]).toEqual([2, 1])

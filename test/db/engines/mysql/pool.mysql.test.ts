@@ -31,7 +31,8 @@ async function newPool(settings: { timeout?: number } = {}, to = url) {
   })
   return { db, usage }
 }
-const list = (db: Database) => execute(db, db.selectFrom('pets').select('id'))
+const list = (db: Database, deadline?: Deadline) =>
+  execute(db, db.selectFrom('pets').select('id'), deadline)
 const pagesOfKeys = pages({
   id: 'api_keys.id',
   select: (db) => db.selectFrom('api_keys').select('id'),
@@ -45,7 +46,8 @@ const idOf = async (db: Database) =>
 async function warm(db: RootDatabase, count: number): Promise<number> {
   await using locker = await openSql(direct.url)
   await locker('lock tables pets write')
-  const lists = Promise.all(Array.from({ length: count }, () => list(db)))
+  using deadline = new Deadline(30_000) // a busy machine may take longer than TIMEOUT to open them
+  const lists = Promise.all(Array.from({ length: count }, () => list(db, deadline)))
   await until('all wait', async () => (await running(admin, 'select `id`%')).length === count)
   await locker('unlock tables')
   await lists
