@@ -228,10 +228,14 @@ describe('the end of a pool', () => {
 
   test('waits for the rows of a statement', async () => {
     const { db } = await newPool({ timeout: 10_000 })
-    const slow = sql<{ woken: bigint }>`select sleep(1) as woken`.execute(db)
-    await until('it runs', async () => (await running(admin, 'select sleep(1)%')).length === 1)
+    await admin('select get_lock(database(), 20)')
+    const slow = sql<{ got: bigint }>`select get_lock(database(), 20) as got`.execute(db)
+    await until('it runs', async () => (await running(admin, 'select get_lock%')).length === 1)
     const end = ended(db)
-    expect((await slow).rows).toEqual([{ woken: 0n }])
+    const waits = admin('select 1').then(() => 'waits')
+    expect(await Promise.race([end, waits])).toBe('waits')
+    await admin('select release_lock(database())')
+    expect((await slow).rows).toEqual([{ got: 1n }])
     expect(await end).toBe('ended')
     await expect(list(db)).rejects.toThrow()
   })
