@@ -34,6 +34,8 @@ export default defineConfig({
   test: {
     ...ofAll,
     hookTimeout: 120_000,
+    // The default is a second, in which the line of another process may not have arrived.
+    expect: { poll: { timeout: 30_000 } },
     // Each file has a service and a database of its own; the modules that they share are loaded once.
     isolate: false,
     sequence: { sequencer: LongestFirst },
