@@ -58,7 +58,7 @@ test('SIGTERM: requests in flight finish, new connections are refused, the proce
 })
 
 testOnce('SIGTERM: requests that arrive as SHUTDOWN_DELAY ends are answered', async () => {
-  const { program, stop } = await startInstance({ SHUTDOWN_DELAY: '1s' })
+  const { program, stop } = await startInstance({ SHUTDOWN_DELAY: '2s' })
   onTestFinished(async () => void (await stop()))
   const { child, port } = program
   const kept = await Promise.all(Array.from({ length: 20 }, () => keepAlive(port)))
@@ -70,7 +70,7 @@ testOnce('SIGTERM: requests that arrive as SHUTDOWN_DELAY ends are answered', as
     return firstLine(socket)
   })
   // When the process goes on, its delay is over before it reads.
-  await setTimeout(1_500)
+  await setTimeout(2_500)
   thaw(Number(child.pid))
   expect(await Promise.all(answers)).toEqual(Array(20).fill('HTTP/1.1 200 OK'))
   expect(await program.exited).toBe(0)
