@@ -38,7 +38,17 @@ function typeErrors(texts: string[]): string[] {
     writeFileSync(path.join(folder, `manifest-${index}.ts`), lines.join('\n'))
     return `manifest-${index}.ts`
   })
-  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--types', '', ...names]
+  const options = [
+    '--checkers',
+    '1',
+    '--noEmit',
+    '--strict',
+    '--module',
+    'nodenext',
+    '--types',
+    '',
+    ...names,
+  ]
   const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
   const { stdout } = spawnSync(process.execPath, [tsc, ...options], {
     cwd: folder,

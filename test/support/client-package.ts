@@ -72,7 +72,7 @@ export function emptyProject() {
         ...options,
       }
       write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
-      const { output } = await run(bin('tsc'), ['--pretty', 'false'], folder)
+      const { output } = await run(bin('tsc'), ['--checkers', '1', '--pretty', 'false'], folder)
       return output.split('\n').filter((line) => /^\S.*error TS/.test(line))
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
