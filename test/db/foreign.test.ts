@@ -3,8 +3,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import { TABLES } from '../../db/migrations.ts'
-import { engine, newDatabase } from '../support/database.ts'
-import { failToStart, programs, runToEnd } from '../support/process.ts'
+import { seed } from '../../src/petstore/pets/seed.ts'
+import { engine, newDatabase, testOnce } from '../support/database.ts'
+import { failToStart } from '../support/process.ts'
 import { openSql } from '../support/sql.ts'
 
 /** An empty database, plain SQL on it, and the service's access. */
@@ -31,19 +32,27 @@ async function open() {
 }
 
 test.each([...TABLES, 'kysely_migration'])(
-  'a table %s of another program ends the start with one line, and nothing is created',
+  'with a table %s of another program, nothing is created',
   async (name) => {
-    const { url, sql, tables } = await open()
+    const { sql, db, tables } = await open()
     await sql(`create table ${name} (name varchar(255), timestamp varchar(255))`)
     await sql(`insert into ${name} values ('2020-strange', '2020-01-01T00:00:00.000Z')`)
-    const { code, message } = await failToStart({ DATABASE_URL: url })
-    expect(code).toBe(1)
-    expect(message).toMatch(
-      new RegExp(`^DATABASE_URL: .+: its table ${name} belongs to another program: .+$`),
-    )
+    const says = new RegExp(`^its table ${name} belongs to another program: .+$`)
+    await expect(migrate(db)).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(says) },
+    })
     expect(await tables()).toEqual([name])
   },
 )
+
+testOnce('a table of another program ends the start with one line', async () => {
+  const { url, sql, tables } = await open()
+  await sql('create table pets (name varchar(255))')
+  const { code, message } = await failToStart({ DATABASE_URL: url })
+  expect(code).toBe(1)
+  expect(message).toMatch(/^DATABASE_URL: .+: its table pets belongs to another program: .+$/)
+  expect(await tables()).toEqual(['pets'])
+})
 
 test.runIf(engine === 'sqlite')('a file with the mark of another program is refused', async () => {
   const { sql, db } = await open()
@@ -90,9 +99,12 @@ test.runIf(engine === 'mysql')(
 
 test('of three seeds at once, one adds the animals', async () => {
   const { url, sql, db } = await open()
-  await migrate(db)
-  const seeds = Array.from({ length: 3 }, () => runToEnd(programs.seed, { DATABASE_URL: url }))
-  expect((await Promise.all(seeds)).map(({ code }) => code)).toEqual([0, 0, 0])
+  await using other = await connect(url)
+  await using third = await connect(url)
+  const all = [db, other, third]
+  for (const each of all) await migrate(each) // each has its connection, so that they begin at once
+  const added = await Promise.all(all.map(seed))
+  expect(added.sort()).toEqual([0, 0, 42])
   const [row] = await sql('select count(*) as count from pets')
   expect(Number(row?.count)).toBe(42)
 })
