@@ -21,7 +21,7 @@ async function printed(name: 'migrate' | 'seed'): Promise<string> {
   return stdout
 }
 
-test('migrate creates the tables once', async () => {
+testOnce('migrate creates the tables once', async () => {
   const migrated = await printed('migrate')
   await using sql = await openSql(DATABASE_URL)
   const rows = await sql('select name from kysely_migration order by name')
@@ -80,7 +80,7 @@ describe.runIf(existsSync('/dev/full'))('a full disk behind stdout', () => {
     return runProgram(programs[program], variables, operands, undefined, toFull)
   }
 
-  test('is an error of keys, which says that the new key is lost', async () => {
+  testOnce('is an error of keys, which says that the new key is lost', async () => {
     const created = run('keys', 'create', 'lost', '--forever')
     expect(await created.exited).toBe(1)
     expect(created.stderr).toBe(

@@ -79,18 +79,15 @@ testOnce(
   },
 )
 
-test('--if-none creates a key where there never was one, and one alone of concurrent calls', async () => {
+// test/keys/store.test.ts has concurrent calls.
+testOnce('--if-none creates a key where there never was one', async () => {
   const fresh = await newDatabase()
   onTestFinished(fresh.remove)
   const create = () =>
     runToEnd(programs.keys, { DATABASE_URL: fresh.url }, [
       ...['create', 'first key', '--forever', '--if-none'],
     ])
-  const all = await Promise.all([create(), create(), create()])
-  expect(all.map(({ code }) => code)).toEqual([0, 0, 0])
-  expect(all.map(({ stdout }) => stdout).filter(Boolean)).toEqual([
-    expect.stringMatching(/^petstore_[\w-]{43}\n$/),
-  ])
+  expect((await create()).stdout).toMatch(/^petstore_[\w-]{43}\n$/)
   const place = placeOf(fresh.url)
   const revoke = await runToEnd(programs.keys, { DATABASE_URL: fresh.url }, ['revoke', '1'])
   expect(revoke.code).toBe(0)
@@ -213,8 +210,21 @@ test('list shows all fields of each key, and never the key itself', async () => 
     2n ** 63n - 1n,
     -(2n ** 63n),
   ])
-  const [table, json] = await Promise.all([keys('list'), keys('list', '--json')])
-  expect(table).toEqual({
+  const json = await keys('list', '--json')
+  const expected = all.map(([id, name, , , revokedAt, lastUsedAt, readOnly, state, expiresAt]) => ({
+    id: JSON.rawJSON(id),
+    name,
+    prefix: prefix(readOnly),
+    state,
+    readOnly: readOnly === 1,
+    createdAt: made,
+    ...(expiresAt && { expiresAt }),
+    ...(revokedAt && { revokedAt }),
+    ...(lastUsedAt && { lastUsedAt }),
+  }))
+  expect(json.stdout).toBe(`${JSON.stringify(expected)}\n`)
+  if (engine === 'mysql') return // the table is made of the same fields
+  expect(await keys('list')).toEqual({
     code: 0,
     stderr: '',
     stdout: `\
@@ -232,16 +242,4 @@ ID                NAME                        KEY                    STATE    MA
 9007199254740993  two\\u{a}lines \\u{202e}back  petstore_aB-_09…       working  read, write  2026-01-02 03:04  -                    -
 `,
   })
-  const expected = all.map(([id, name, , , revokedAt, lastUsedAt, readOnly, state, expiresAt]) => ({
-    id: JSON.rawJSON(id),
-    name,
-    prefix: prefix(readOnly),
-    state,
-    readOnly: readOnly === 1,
-    createdAt: made,
-    ...(expiresAt && { expiresAt }),
-    ...(revokedAt && { revokedAt }),
-    ...(lastUsedAt && { lastUsedAt }),
-  }))
-  expect(json.stdout).toBe(`${JSON.stringify(expected)}\n`)
 })

@@ -1,10 +1,19 @@
 /** API keys in the database: their rights, their ends, rotations and revocations. */
 import { CompiledQuery } from 'kysely'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
 import { Deadline } from '../../db/deadline.ts'
+import { migrate } from '../../db/migrate.ts'
 import { hashKey } from '../../src/keys/key.ts'
-import { createKey, findKey, listKeys, revokeKey, rotateKey } from '../../src/keys/store.ts'
-import { engine } from '../support/database.ts'
+import {
+  createKey,
+  createKeyIfNone,
+  findKey,
+  listKeys,
+  revokeKey,
+  rotateKey,
+} from '../../src/keys/store.ts'
+import { engine, newDatabase } from '../support/database.ts'
 import { running, until } from '../support/instance.ts'
 import { migratedForFile } from '../support/migrated.ts'
 import { openSql } from '../support/sql.ts'
@@ -47,6 +56,18 @@ test('a key has its rights, a mark of them, and a holder of its own', async () =
     prefix: made[1]?.key.slice(0, 20),
     lifetime: DAY,
   })
+})
+
+test('of concurrent calls that create a key where there is none, one creates it', async () => {
+  const fresh = await newDatabase()
+  onTestFinished(fresh.remove)
+  await using one = await connect(fresh.url)
+  await using other = await connect(fresh.url)
+  const all = [one, other]
+  for (const each of all) await migrate(each) // each has its connection, so that they begin at once
+  const made = await Promise.all(all.map((each) => createKeyIfNone(each, 'first key')))
+  expect(made.filter((key) => key)).toHaveLength(1)
+  expect(await listKeys(one)).toHaveLength(1)
 })
 
 test.for<[what: string, lifetime: number | undefined, graces: number[], left: number]>([

@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../db/connect.ts'
+import { migrate } from '../../db/migrate.ts'
 import { beginCreation } from '../support/creation.ts'
 import { newDatabase } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
@@ -15,7 +17,6 @@ import {
   programs,
   runProgram,
   runServer,
-  runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
 import { isListening, keepAlive, requestText } from '../support/raw.ts'
@@ -54,7 +55,9 @@ const created = expect.stringMatching(/^HTTP\/1\.1 201 Created/)
 test('SIGTERM during the start: the start completes, and the process exits with 0', async () => {
   const fresh = await newDatabase()
   onTestFinished(fresh.remove)
-  await runToEnd(programs.migrate, { DATABASE_URL: fresh.url })
+  const db = await connect(fresh.url)
+  await migrate(db)
+  await db.destroy()
   // The process will listen, and wait to create the first key.
   const release = await holdWrites(fresh.url)
   const port = await freePort()

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { ALLOWED_FLAGS } from '../../bench/service.ts'
 import { connect } from '../../db/connect.ts'
+import { migrate } from '../../db/migrate.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { createFirstKey } from '../../src/keys/store.ts'
 import { texts } from '../../src/petstore/texts.ts'
@@ -15,7 +16,6 @@ import {
   programs,
   runProgram,
   runServer,
-  runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
 import { keyedFetch, restClient } from '../support/rest.ts'
@@ -172,8 +172,8 @@ test('several instances start concurrently on one empty database', async () => {
 test.runIf(engine === 'sqlite')('two starts that find no key create one key', async () => {
   const { url, remove } = await newDatabase()
   onTestFinished(remove)
-  await runToEnd(programs.migrate, { DATABASE_URL: url })
   await using one = await connect(url)
+  await migrate(one)
   await using other = await connect(url)
   const release = await holdWrites(url)
   const both = Promise.all([one, other].map(createFirstKey))
