@@ -155,9 +155,9 @@ test.runIf(engine === 'sqlite')('at a terminal, each start prints the text', asy
   expect(program.stderr).not.toContain('is running')
 })
 
-test('several instances start concurrently on one empty database', async () => {
+test('two instances start concurrently on one empty database', async () => {
   const place = await newPlace()
-  const servers = await Promise.all(Array.from({ length: 4 }, () => start(place)))
+  const servers = await Promise.all([start(place), start(place)])
   const shown = servers.flatMap(({ stdout }) => stdout.match(keyPattern) ?? [])
   expect(shown).toHaveLength(engine === 'sqlite' ? 1 : 0)
   const key = shown[0] ?? (await createKey(place.url))
@@ -165,8 +165,8 @@ test('several instances start concurrently on one empty database', async () => {
     const rest = restClient(origin, key)
     expect((await rest('POST', '/pets', { body: { name: 'Rex', categoryId: 1 } })).status).toBe(201)
   }
-  const { body } = await restClient(servers[0]?.origin ?? '', key)('GET', '/pets')
-  expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2, 3, 4])
+  const { body } = await restClient(servers[0].origin, key)('GET', '/pets')
+  expect((body as { id: number }[]).map(({ id }) => id)).toEqual([1, 2])
 })
 
 test.runIf(engine === 'sqlite')('two starts that find no key create one key', async () => {

@@ -309,7 +309,7 @@ test.runIf(mayMount()).each([
   ['bytes', 'size=1M', 'cat /dev/zero > other || true'],
   ['files', 'size=1M,nr_inodes=4', 'touch 1 2 3 4 || true'],
 ])('on a disk without %s, a start and a backup say that it is full', async (_, options, fill) => {
-  await run('seed', [], [], 'sqlite:stopped.db?create') // a log and its index need space
+  await open(at('stopped.db')) // a log and its index need space
   mkdirSync(at('disk'))
   const mount = `mount -t tmpfs -o ${options} tmpfs disk; cp stopped.db disk/full.db`
   const starter = withMounts(`${mount}; (cd disk; ${fill}) 2>/dev/null`)
