@@ -175,7 +175,7 @@ test('an answer is shown as it came, and a form works again after a failure', as
 test.each(Object.entries({ desktop, phone }))(
   'on a %s axe finds nothing in either color scheme, and nothing is cut off',
   async (_device, viewport) => {
-    await open({ viewport })
+    await page.setViewportSize(viewport)
     await create(big)
     await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     for (const colorScheme of ['light', 'dark'] as const) {
