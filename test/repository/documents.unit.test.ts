@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newFolder } from '../support/database.ts'
 import { blocksOf } from '../support/documents.ts'
-import { runServer } from '../support/process.ts'
+import { runServer, type ServerProgram } from '../support/process.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
@@ -85,6 +85,8 @@ const shells = [
 describe('the commands', () => {
   const folder = newFolder(afterAll)
   let key: string
+  let server: ServerProgram
+  afterAll(async () => void (await server?.end('SIGTERM')))
 
   /** Runs lines in the root of the repository, on a database of these tests, by default by `sh`. */
   const run = async (lines: string, shell = ['sh', '-e']) => {
@@ -107,23 +109,19 @@ describe('the commands', () => {
   beforeAll(async () => {
     const { stdout } = await run('npm run --silent keys -- create first --forever')
     key = stdout.trim()
+    server = await runServer({ DATABASE_URL: `sqlite:${folder}/petstore.db` })
   })
 
   test.each(shells)('README: the first requests succeed in %s', async (...shell) => {
-    const server = await runServer({ DATABASE_URL: `sqlite:${folder}/petstore.db` })
-    try {
-      const lines = block('README.md', 'API_KEY=')
-        .replaceAll('http://localhost:3000', server.origin)
-        .replace('petstore_…', key)
-      const { stdout } = await run(lines, shell)
-      const [created, listed, end] = stdout.split('\n')
-      const rex = JSON.parse(`${created}`)
-      expect(rex).toMatchObject({ name: 'Rex', categoryId: 1, status: 'available' })
-      expect(JSON.parse(`${listed}`)).toContainEqual(rex)
-      expect(end).toBe('') // -w '\n' ends the last line
-    } finally {
-      await server.end('SIGTERM')
-    }
+    const lines = block('README.md', 'API_KEY=')
+      .replaceAll('http://localhost:3000', server.origin)
+      .replace('petstore_…', key)
+    const { stdout } = await run(lines, shell)
+    const [created, listed, end] = stdout.split('\n')
+    const rex = JSON.parse(`${created}`)
+    expect(rex).toMatchObject({ name: 'Rex', categoryId: 1, status: 'available' })
+    expect(JSON.parse(`${listed}`)).toContainEqual(rex)
+    expect(end).toBe('') // -w '\n' ends the last line
   })
 
   test('README: the API key commands succeed', async () => {
