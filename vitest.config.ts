@@ -11,13 +11,18 @@ process.env.DIFFERENTIAL_SEED ||= String(Date.now() % 2 ** 31)
 // A day that depends on the time zone of the machine must fail a test.
 process.env.TZ = 'America/St_Johns'
 
-/** Starts the project with the longest files first, so that no long file runs alone at the end. */
+/**
+ * Starts the longest files first, so that none runs alone at the end. A journey uses the processor, and a long file of
+ * MySQL waits: one of each in turn. SQLite comes last, because a worker serves one project.
+ */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const projects = ['journeys', 'mysql', 'sqlite']
-    const place = ({ project }: TestSpecification) => projects.indexOf(project.name)
-    return sorted.toSorted((one, other) => place(one) - place(other))
+    const { sqlite = [], ...others } = Object.groupBy(sorted, ({ project }) => project.name)
+    const lists = Object.values(others).map((list) => list ?? [])
+    const most = Math.max(0, ...lists.map(({ length }) => length))
+    const inTurn = Array.from({ length: most }, (_, at) => lists.flatMap((list) => list[at] ?? []))
+    return [...inTurn.flat(), ...sqlite]
   }
 }
 
