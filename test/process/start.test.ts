@@ -140,7 +140,7 @@ test.each([
 test.runIf(engine === 'sqlite')('at a terminal, each start prints the text', async () => {
   const place = await newPlace()
   await createKey(`${place.url}?create`)
-  const terminal = await openTerminal()
+  const terminal = await openTerminal({ onTestFinished })
   terminal.read()
   const PORT = await freePort()
   const starter = terminal.starter(1)

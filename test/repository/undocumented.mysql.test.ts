@@ -175,7 +175,7 @@ const checks: Record<string, () => void | Promise<void>> = {
   },
 
   async 'Node, `_handle.setBlocking`'() {
-    const terminal = await openTerminal()
+    const terminal = await openTerminal({ onTestFinished })
     const [command = '', ...rest] = [...terminal.starter(1), process.execPath, '-e']
     const program = 'console.error(typeof process.stdout._handle.setBlocking)'
     expect(spawnSync(command, [...rest, program], { encoding: 'utf8' }).stderr).toBe('function\n')

@@ -1,7 +1,7 @@
 /** A terminal whose output nobody reads until `read`. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { onTestFinished } from 'vitest'
+import type { TestContext } from 'vitest'
 
 // Node cannot open a terminal.
 const program = `
@@ -21,15 +21,18 @@ while True: sys.stdout.buffer.write(os.read(reader, 65536)); sys.stdout.buffer.f
 
 export type Terminal = Awaited<ReturnType<typeof openTerminal>>
 
-/** Opens a terminal, which ends with its test. A `full` one takes nothing until it is read. */
-export async function openTerminal(...fill: 'full'[]) {
+/** Opens a terminal, which ends with the test. A `full` one takes nothing until it is read. */
+export async function openTerminal(
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  ...fill: 'full'[]
+) {
   const owner = spawn('python3', ['-c', program, ...fill], { stdio: ['pipe', 'pipe', 'inherit'] })
   onTestFinished(() => void owner.kill('SIGKILL'))
-  let shown = ''
-  owner.stdout.setEncoding('utf8').on('data', (text) => (shown += text))
-  while (!shown.includes('\n')) await once(owner.stdout, 'data')
-  const [path = ''] = shown.split('\n')
-  shown = shown.slice(path.length + 1)
+  const chunks: string[] = []
+  owner.stdout.setEncoding('utf8').on('data', (text) => chunks.push(text))
+  while (!chunks.join('').includes('\n')) await once(owner.stdout, 'data')
+  const [path = '', ...rest] = chunks.splice(0).join('').split('\n')
+  chunks.push(rest.join('\n'))
   return {
     /** A `starter` of a program whose streams with these numbers are the terminal. */
     starter: (...streams: (1 | 2)[]) => [
@@ -41,7 +44,11 @@ export async function openTerminal(...fill: 'full'[]) {
     read: () => void owner.stdin.write('\n'),
     /** What has been read so far. */
     get shown() {
-      return shown
+      return chunks.join('')
+    },
+    /** The end of it, for looks at megabytes while they are read. */
+    get latest() {
+      return chunks.slice(-2).join('')
     },
   }
 }
