@@ -50,8 +50,14 @@ function sender(headers: readonly string[], bytes: Buffer): RequestHandler {
   return (req, res) => {
     const isPacked = req.acceptsEncodings(['gzip', 'identity']) === 'gzip'
     const { tag, headers, bytes } = isPacked ? packed : plain
-    res.setHeader('ETag', tag) // `req.fresh` compares it with If-None-Match
-    if (req.fresh) answer(res, 304, headers, '')
+    if (names(req.headers['if-none-match'], tag)) answer(res, 304, headers, '')
     else answer(res, 200, headers, bytes)
   }
 }
+
+/**
+ * Returns whether a value of `If-None-Match` names this tag, weak or not. `req.fresh` of Express would also read
+ * `Cache-Control: no-cache`, which fetch adds to every request with `If-None-Match`, and send the file again.
+ */
+const names = (value: string | undefined, tag: string): boolean =>
+  value === '*' || (value ?? '').split(',').some((one) => one.trim().replace(/^W\//, '') === tag)

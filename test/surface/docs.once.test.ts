@@ -70,7 +70,7 @@ test('If-None-Match with the current ETag returns 304 without content, in each e
       const first = await askRaw(path, accepted)
       const tag = String(first.headers.etag)
       tags.add(tag)
-      for (const known of [tag, `"other", ${tag}`, '*']) {
+      for (const known of [tag, `"other", ${tag}`, `"other",W/${tag}`, '*']) {
         const again = await askRaw(path, accepted, known)
         expect([again.status, again.bytes.length, again.headers.etag]).toEqual([304, 0, tag])
         // A Content-Length here would be that of the file (RFC 9110, section 8.6).
@@ -80,6 +80,9 @@ test('If-None-Match with the current ETag returns 304 without content, in each e
         expect(again.headers[cors]).toBe(documents.includes(path) ? '*' : undefined)
       }
       expect((await askRaw(path, accepted, '"other"')).bytes).toEqual(first.bytes)
+      // fetch, of Node and of browsers, adds `Cache-Control: no-cache` to this request.
+      const headers = { 'accept-encoding': accepted, 'if-none-match': tag }
+      expect((await ask(path, { headers })).status).toBe(304)
     }
   }
   expect(tags.size).toBe((paths.length + documents.length) * 2)
