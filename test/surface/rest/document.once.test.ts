@@ -226,6 +226,10 @@ test.each([
     const schema = { $ref: `#/components/schemas/${output.meta()?.id}` }
     const content = status === 204 ? undefined : { 'application/json': { schema } }
     expect(responses[status]).toMatchObject({ ...(content && { content }) })
+    const error = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
+    for (const [status, response] of Object.entries(responses))
+      if (Number(status) >= 400)
+        expect(response, `${name} ${status}`).toMatchObject({ content: error })
   }
 })
 

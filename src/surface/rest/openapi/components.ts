@@ -26,23 +26,14 @@ const error = {
   },
 } as const
 
-const objectOf = <Properties extends object>(properties: Properties, description: string) => ({
-  type: 'object' as const,
-  properties,
-  required: Object.keys(properties),
-  description,
-})
-
 export const schemas = {
-  Error: objectOf(error, 'The body of every error.'),
-  Refusal: objectOf(
-    {
-      ...error,
-      error: { type: 'string', description: "The same for tRPC's clients, in their encoding." },
-    },
-    'The body of an error whose operation is not known: an Error with one more field. A request that is not well-formed HTTP receives it, with 400.',
-  ),
-}
+  Error: {
+    type: 'object',
+    properties: error,
+    required: Object.keys(error),
+    description: 'The body of every error.',
+  },
+} as const
 
 const always = (description: string, schema: object = {}, example?: unknown) => ({
   description,

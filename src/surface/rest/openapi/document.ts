@@ -190,13 +190,13 @@ function response(always: string[], description: string, ...errors: [Problem, ..
   const isEarly = EARLY.includes(errors[0].status)
   const names = errors.flatMap(({ headers }) => headers.filter((_, index) => index % 2 === 0))
   const headers = references(isEarly ? ['X-Request-Id'] : [...always, ...names])
-  const examples = errors.map((error) => (isEarly ? error.refusal : error.body))
+  const examples = errors.map(({ body }) => body)
   // The second example with the same code has its number as a suffix.
   const nameOf = (code: string, at: number) =>
     examples.findIndex((other) => other.code === code) === at ? code : `${code}_${at + 1}`
   const named = examples.map((value, at) => [nameOf(value.code, at), { value }])
   const content = {
-    schema: { $ref: `#/components/schemas/${isEarly ? 'Refusal' : 'Error'}` },
+    schema: { $ref: '#/components/schemas/Error' },
     ...(errors.length > 1 ? { examples: Object.fromEntries(named) } : { example: examples[0] }),
   }
   return { description, headers, content: { 'application/json': content } }
