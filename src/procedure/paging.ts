@@ -5,6 +5,9 @@ import { int64Input, MAX_LENGTH, textInput } from './fields.ts'
 /** The maximum of `limit`, and so of the items of a page. */
 export const MAX_LIMIT = 100
 
+/** The items of a page without `limit`. */
+export const DEFAULT_LIMIT = 20
+
 /** A page of a list: what the resolver of a paged operation returns. */
 export interface Page<Item = unknown> {
   items: Item[]
@@ -13,7 +16,7 @@ export interface Page<Item = unknown> {
 }
 
 /**
- * Returns the schemas of `limit` (1 to 100, by default 20) and `cursor`, the inputs of every paged
+ * Returns the schemas of `limit` (1 to `MAX_LIMIT`, by default `DEFAULT_LIMIT`) and `cursor`, the inputs of every paged
  * operation. `noun` is the plural of the listed resource.
  */
 export const pagingInputs = (noun: string) => ({
@@ -21,7 +24,7 @@ export const pagingInputs = (noun: string) => ({
     .int({ error: `must be an integer from 1 to ${MAX_LIMIT}`, abort: true })
     .min(1, `must be at least 1`)
     .max(MAX_LIMIT, `must be at most ${MAX_LIMIT}`)
-    .default(20)
+    .default(DEFAULT_LIMIT)
     .meta({ description: `Maximum number of ${noun} returned.`, override: { format: 'int32' } }),
   cursor: int64Input({})
     .optional()

@@ -40,7 +40,7 @@ interface Operation {
   deprecated?: boolean
   description: string
   security: object[]
-  parameters?: { name: string }[]
+  parameters?: { name: string; schema: { default?: unknown } }[]
   'x-codeSamples'?: { lang: string; source: string }[]
   responses: Record<string, { content: object }>
 }
@@ -129,6 +129,8 @@ test('the guides explain every error code with its statuses, each limit, and eac
     expect(description).toContain(`| \`${code}\` | ${all} |`)
   }
   for (const limit of [MAX_BODY, MAX_LIMIT]) expect(description).toContain(`at most ${limit}`)
+  const limit = operationAt('get', '/pets').parameters?.find(({ name }) => name === 'limit')
+  expect(description).toContain(`\`limit\` is the size of a page: ${limit?.schema.default} if`)
   for (const [path, item] of Object.entries(document.paths)) {
     for (const [method, { deprecated }] of Object.entries(item)) {
       const line = `\n- \`${method.toUpperCase()} ${path}\` is deprecated since`

@@ -20,6 +20,7 @@ import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS, TITLE, VERSION } from '../../.
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
 import type { RestMeta } from '../../../procedure/meta.ts'
+import { DEFAULT_LIMIT, MAX_LIMIT } from '../../../procedure/paging.ts'
 import { replaceBigints } from '../exact-json.ts'
 import type { Route } from '../routes.ts'
 import * as fixed from './components.ts'
@@ -27,7 +28,10 @@ import { serversOf, trpcUrlOf } from './published.ts'
 
 type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>
 
-/** The texts of the document, beside those of its operations. `{{baseUrl}}` and `{{trpcUrl}}` are the public URLs. */
+/**
+ * The texts of the document, beside those of its operations. `{{baseUrl}}` and `{{trpcUrl}}` in them are the public
+ * URLs; `{{defaultLimit}}`, `{{maxLimit}}` (items of a page) and `{{maxBody}}` (bytes) are the limits.
+ */
 export interface Texts {
   /** The description of the API, in Markdown. */
   description: string
@@ -42,13 +46,15 @@ export function openApiDocument(
   { description, sample }: Texts,
   urls: Pick<Config, 'baseUrl' | 'stagingUrl'>,
 ): string {
-  const withUrls = (text: string) =>
-    text
-      .replaceAll('{{baseUrl}}', () => urls.baseUrl)
-      .replaceAll('{{trpcUrl}}', () => trpcUrlOf(urls))
+  const values: Record<string, unknown> = {
+    ...{ baseUrl: urls.baseUrl, trpcUrl: trpcUrlOf(urls) },
+    ...{ defaultLimit: DEFAULT_LIMIT, maxLimit: MAX_LIMIT, maxBody: MAX_BODY },
+  }
+  const filled = (text: string) =>
+    text.replaceAll(/\{\{(\w+)\}\}/g, (whole, name) => String(values[name] ?? whole))
   const document = generateOpenApiDocument(router, {
     title: TITLE,
-    description: withUrls(description),
+    description: filled(description),
     version: VERSION,
     license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',
@@ -68,7 +74,7 @@ export function openApiDocument(
     tags.set(name, known)
     const object = correct(document, schemas, route)
     if (!route.sample) continue
-    const source = withUrls(sample) + route.sample
+    const source = filled(sample) + route.sample
     Object.assign(object, { 'x-codeSamples': [{ lang: 'TypeScript', source }] })
   }
   document.tags = [...tags.values()]
