@@ -31,8 +31,6 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
   }
   const hasDatabase = values.DATABASE_URL ?? values.DATABASE_URL_FILE
   for (const [name, value] of Object.entries({ ...environment, ...dotenv })) {
-    if (value && name === 'WORKERS')
-      warnings.push('WORKERS of 1.0.0 is ignored: start several processes, as docs/scaling.md says')
     const meant = value && !names.includes(name) && resembling(name, names)
     if (!meant) continue
     const warning = `${name} is not a variable of this service: did you mean ${meant}?`

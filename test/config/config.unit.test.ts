@@ -333,15 +333,22 @@ test.each([
   expect(readConfig({ [written]: '' }, { [written]: '' })).toEqual(defaults)
 })
 
-test('WORKERS of 1.0.0 is ignored with a warning, wherever it is set', () => {
-  const warnings = ['WORKERS of 1.0.0 is ignored: start several processes, as docs/scaling.md says']
-  expect(readConfig({ WORKERS: '2' })).toEqual({ ...defaults, warnings })
-  expect(readConfig({}, { WORKERS: '2' })).toEqual({ ...defaults, warnings })
-})
-
 test('variables of other programs are ignored, however short', () => {
   const others = [
-    ...['HOST', 'PATH', 'HOME', 'PWD', 'TERM', 'SHELL', 'USER', 'LANG', 'NODE', 'INIT_CWD', '_'],
+    ...[
+      'WORKERS',
+      'HOST',
+      'PATH',
+      'HOME',
+      'PWD',
+      'TERM',
+      'SHELL',
+      'USER',
+      'LANG',
+      'NODE',
+      'INIT_CWD',
+      '_',
+    ],
     ...['DATABASE', 'DATABASE_HOST', 'DATABASE_PORT', 'DB_URL', 'MYSQL_URL', 'REDIS_URL', 'URL'],
     ...[
       'BASE_DIR',

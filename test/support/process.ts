@@ -25,7 +25,6 @@ export const programs = {
   restore: 'src/cli/restore.ts',
   openapi: 'src/cli/openapi.ts',
   health: 'src/cli/health.ts',
-  ready: 'src/cli/ready.ts',
 } as const
 
 /** A line of the log. */
