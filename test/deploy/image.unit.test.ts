@@ -1,8 +1,12 @@
 /** The files in deploy/, the Dockerfile and compose, checked without running them. */
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
 import { readConfig } from '../../src/config/config.ts'
+import { newFolder } from '../support/database.ts'
 import { compose, dockerfile, imageNode, readRoot, said } from '../support/image.ts'
 
 // test/world/runtime.test.ts starts the service on that version.
@@ -98,6 +102,34 @@ test('compose sets the database of the service, and a sufficient stop_grace_peri
   // Plain HTTP must not pass a firewall, which Docker goes around.
   expect(compose).toMatch(/^ {4}ports:\n {6}- 127\.0\.0\.1:3000:3000$/m)
   expect(value('PORT')).toBe('3000')
+})
+
+test.each([
+  ['a new volume', undefined, '', 0],
+  ['a volume of its release', '"version":"9.7.4"', '', 0],
+  ['a volume of 8.4', '"version":"8.4.9"', '', 1],
+  ['a volume of 8.4, and the tag of its server', '"version":"8.4.9"', '8.4', 0],
+  ['a volume of 8.0, which has no history', '', '', 1],
+])('compose starts MySQL on %s', (_, history, tag, code) => {
+  const folder = newFolder()
+  const write = (name: string, text: string) =>
+    writeFileSync(path.join(folder, name), text, { mode: 0o700 })
+  write('docker-entrypoint.sh', '#!/bin/sh\necho "$@"\n')
+  if (history !== undefined) write('mysql.ibd', '')
+  if (history) write('mysql_upgrade_history', `{"upgrade_history":[{${history}}]}`)
+  const { entrypoint, command, image, environment } = parse(compose).services.mysql
+  const [program, ...args] = entrypoint.map((text: string) =>
+    text.replaceAll('$$', '$').replace('/var/lib/mysql', folder),
+  )
+  const env = { PATH: `${folder}:${process.env.PATH}`, MYSQL_TAG: tag }
+  const { status, stdout, stderr } = spawnSync(program, [...args, ...command], {
+    env,
+    encoding: 'utf8',
+  })
+  expect([status, stdout]).toEqual([code, code ? '' : 'mysqld --skip-name-resolve\n'])
+  expect(stderr).toMatch(code ? /^The volume mysql is of another release of MySQL: .+\n$/ : /^$/)
+  expect(image).toMatch(/^docker\.io\/library\/mysql:\$\{MYSQL_TAG:-9\.7\}$/)
+  expect(environment.MYSQL_TAG).toMatch(/^\$\{MYSQL_TAG:-\}$/)
 })
 
 test('compose makes the first key when MySQL is ready, and starts the service after it', () => {
