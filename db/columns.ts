@@ -1,19 +1,28 @@
 /** Tables, columns and indexes, for migrations. */
-import type { ColumnDataType, Kysely } from 'kysely'
-import { engineOf } from './engine.ts'
+import type { ColumnDataType, CreateTableBuilder } from 'kysely'
+import type { Query } from './builder.ts'
+import type { Database } from './database.ts'
 import { ExistsError } from './errors.ts'
+import { execute } from './statement.ts'
+
+export type { Database }
 
 /**
- * Returns a table to create, unless it exists: a migration may run twice. Its `id` is an int64 primary key:
+ * Creates a table with these columns, unless it exists: a migration may run twice. Its `id` is an int64 primary key:
  * ascending ids, none used twice. Its texts contain all of Unicode, compared exactly.
  */
-export async function createTable(db: Kysely<unknown>, name: string) {
-  const engine = engineOf(db)
-  return db.schema
+export async function createTable(
+  db: Database,
+  name: string,
+  addColumns: (table: CreateTableBuilder<string, 'id'>) => Query,
+): Promise<void> {
+  const { kysely, engine } = db
+  const table = kysely.schema
     .createTable(name)
     .ifNotExists()
     .addColumn('id', engine.idType, (column) => column.autoIncrement().primaryKey())
     .modifyEnd(await engine.tableOptions(db))
+  await execute(db, addColumns(table))
 }
 
 /**
@@ -21,12 +30,12 @@ export async function createTable(db: Kysely<unknown>, name: string) {
  * cluster. The column may be null, because instances of the previous release do not write it.
  */
 export async function addColumn(
-  db: Kysely<unknown>,
+  db: Database,
   table: string,
   column: string,
   type: ColumnDataType,
 ): Promise<void> {
-  await unlessExists(db.schema.alterTable(table).addColumn(column, type))
+  await unlessExists(db, db.kysely.schema.alterTable(table).addColumn(column, type))
 }
 
 /**
@@ -37,19 +46,19 @@ export async function addColumn(
  * @public The next migration with an index needs it; that of test/visits has one.
  */
 export async function addIndex(
-  db: Kysely<unknown>,
+  db: Database,
   table: string,
   name: string,
   columns: string[],
   { unique = false }: { unique?: boolean } = {},
 ): Promise<void> {
-  const create = db.schema.createIndex(name).on(table).columns(columns)
-  await unlessExists(unique ? create.unique() : create)
+  const create = db.kysely.schema.createIndex(name).on(table).columns(columns)
+  await unlessExists(db, unique ? create.unique() : create)
 }
 
-async function unlessExists(create: { execute(): Promise<void> }) {
+async function unlessExists(db: Database, create: Query): Promise<void> {
   try {
-    await create.execute()
+    await execute(db, create)
   } catch (error) {
     if (!(error instanceof ExistsError)) throw error
   }

@@ -1,11 +1,9 @@
-/** DATABASE_URL → the database: Kysely, and its queue. Outside this folder, no code depends on the kind of database. */
-import { type Dialect, DummyDriver, Kysely } from 'kysely'
-import type { RootDatabase } from './database.ts'
-import type { EngineParts } from './engine.ts'
+/** DATABASE_URL → the database. Outside this folder, no code depends on the kind of database. */
+import { DummyDriver, Kysely } from 'kysely'
+import type { EngineParts, RootDatabase } from './database.ts'
 import type { PoolSettings } from './engines/mysql/dialect.ts'
 import { Statements } from './plan.ts'
 import { Queue } from './queue.ts'
-import { kyselyConnectionOf } from './runner.ts'
 import type { Tables } from './tables.ts'
 import { CREATE, describeUrl } from './url.ts'
 
@@ -21,39 +19,25 @@ export async function connect(
   const { engine, location } = describeUrl(databaseUrl)
   if (engine === 'mysql') {
     const { mysqlParts } = await import('./engines/mysql/dialect.ts')
-    return await databaseOf(mysqlParts(databaseUrl, settings))
+    return databaseOf(mysqlParts(databaseUrl, settings))
   }
   const { sqliteParts } = await import('./engines/sqlite/dialect.ts')
-  return await databaseOf(sqliteParts(location, databaseUrl.endsWith(CREATE), settings.timeout))
+  return databaseOf(sqliteParts(location, databaseUrl.endsWith(CREATE), settings.timeout))
 }
 
-async function databaseOf(parts: EngineParts): Promise<RootDatabase> {
-  const { dialect, settings, createSessions } = parts
-  const kysely = (createDriver: Dialect['createDriver']) =>
-    new Kysely<Tables>({ dialect: { ...dialect, createDriver } })
-  const statements = new Statements(kysely(() => new DummyDriver()))
-  const queue = new Queue(statements, settings, createSessions)
-  const db = Object.assign(
-    kysely(() => driverOf(queue)),
-    { runner: queue },
-  )
-  await db.connection().execute(async () => {}) // Kysely destroys only a driver that it has used
-  return db
+function databaseOf({ engine, dialect, settings, createSessions }: EngineParts): RootDatabase {
+  const createDriver = () => new BuildingDriver()
+  const builder = { kysely: new Kysely<Tables>({ dialect: { ...dialect, createDriver } }), engine }
+  const runner = new Queue(new Statements(builder), settings, createSessions)
+  const destroy = () => runner.end()
+  return { ...builder, runner, destroy, [Symbol.asyncDispose]: destroy }
 }
 
-/** Returns Kysely's driver, whose statements wait in the queue. */
-function driverOf(queue: Queue) {
-  const connection = kyselyConnectionOf(queue)
-  const refuse = async () => {
-    throw new Error('Use inTransaction of db/transaction.ts')
-  }
-  return {
-    async init() {},
-    acquireConnection: async () => connection,
-    beginTransaction: refuse,
-    commitTransaction: refuse,
-    rollbackTransaction: refuse,
-    async releaseConnection() {},
-    destroy: () => queue.end(),
+/** What Kysely executed itself would have no deadline, and be outside the transaction of its call. */
+class BuildingDriver extends DummyDriver {
+  override async acquireConnection(): Promise<never> {
+    throw new TypeError(
+      'Kysely only builds statements here: run them by execute(db, query, deadline), and a transaction by inTransaction(db, work, deadline)',
+    )
   }
 }

@@ -2,7 +2,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Database, RootDatabase } from './database.ts'
 import type { Deadline } from './deadline.ts'
-import { engineOf } from './engine.ts'
 import {
   ConflictError,
   DatabaseUnavailableError,
@@ -13,6 +12,7 @@ import {
 import { MIGRATIONS, type Migration } from './migrations.ts'
 import { retry } from './retry.ts'
 import type { Statement } from './session.ts'
+import { execute } from './statement.ts'
 
 /**
  * The table of the migrations that have run, as Kysely's Migrator makes it, except its character set, and
@@ -71,18 +71,18 @@ async function runPending(
   })
   const isOurs = migrations.some(({ name }) => before.includes(name))
   if (!isOurs && !mayCreate) throw new MissingDatabaseError(NO_TABLES)
-  const foreign = before.length > 0 && !isOurs ? TABLE : await engineOf(db).claim(db, isOurs)
+  const foreign = before.length > 0 && !isOurs ? TABLE : await db.engine.claim(db, isOurs)
   if (foreign !== undefined) {
     const message = `its table ${foreign} belongs to another program: give the service a database of its own`
     throw new DatabaseUnavailableError(new Error(message), false)
   }
-  await db.schema
+  const create = db.kysely.schema
     .createTable(TABLE)
     .ifNotExists()
     .addColumn('name', 'varchar(190)', (column) => column.notNull().primaryKey())
     .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
-    .modifyEnd(await engineOf(db).tableOptions(db))
-    .execute()
+    .modifyEnd(await db.engine.tableOptions(db))
+  await execute(db, create)
   const executed = await executedNames(db)
   const pending = migrations.filter(({ name }) => !executed.includes(name))
   const pendingNames = pending.map(({ name }) => name)
@@ -95,8 +95,8 @@ async function runPending(
       throw new Error(`The migration ${name} failed`, { cause })
     }
     const row = { name, timestamp: new Date().toISOString() } // for the operator: nothing compares the time
-    const record = db.withTables<Executed>().insertInto(TABLE).values(row)
-    await record.execute().catch((error) => {
+    const record = db.kysely.withTables<Executed>().insertInto(TABLE).values(row)
+    await execute(db, record).catch((error) => {
       // Another node of the cluster has run the migration at the same moment.
       if (!(error instanceof DuplicateError)) throw error
     })
@@ -114,7 +114,7 @@ export async function isCurrent(
   deadline?: Deadline,
   migrations = MIGRATIONS,
 ): Promise<boolean> {
-  engineOf(db).checkPlace()
+  db.engine.checkPlace()
   const executed = await executedNames(db, { deadline, isForReadiness: true })
   return migrations.every(({ name }) => executed.includes(name))
 }
@@ -123,7 +123,7 @@ async function executedNames(
   db: Database,
   options: Pick<Statement, 'deadline' | 'isForReadiness'> = {},
 ): Promise<string[]> {
-  const query = db
+  const query = db.kysely
     .withTables<Executed>()
     .selectFrom(TABLE)
     // Where the database had the character set `binary`, Kysely's Migrator made its names binary, too.
@@ -145,7 +145,7 @@ export async function underLock<Result>(
   const end = performance.now() + LOCK_TIMEOUT
   for (let attempt = 1; ; attempt++) {
     try {
-      return await engineOf(db).underLock(db, work)
+      return await db.engine.underLock(db, work)
     } catch (error) {
       if (!isOfOthers(error)) throw error
       if (performance.now() > end) throw new LockedError(new Error(HELD), false)

@@ -1,8 +1,8 @@
 /** Plans: how concurrent calls share a session. A plan is data, which the queue and transactions read. */
-import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely'
+import type { CompiledQuery, QueryResult } from 'kysely'
+import type { Builder, Query } from './builder.ts'
 import type { Deadline } from './deadline.ts'
 import type { Session, Statement } from './session.ts'
-import type { Tables } from './tables.ts'
 
 /** What a session is used for. */
 export type Use = 'read' | 'write' | 'readiness'
@@ -39,7 +39,7 @@ export interface StatementPlan<Input, Output, Shared = unknown>
    * `where('id', '=', value((pet) => pet.id)).limit(20)` → `where id = ? limit ?` with the parameters
    * `[Placeholder, 20]`, which are `[7n, 20]` in the execution with `{ id: 7n }`
    */
-  build(db: Kysely<Tables>, values: Value<Input>[], kind: string): Compilable
+  build(db: Builder, values: Value<Input>[], kind: string): Query
   /** Returns the results, in the order of the inputs. */
   split(result: QueryResult<never>, inputs: Input[]): Shared[]
 }
@@ -85,12 +85,11 @@ const valueAt =
 
 /** The statements of plans. Each is compiled once, for all connections and transactions of a database. */
 export class Statements {
-  /** What builds the statements, and executes none. */
-  readonly builder: Kysely<Tables>
+  readonly builder: Builder
   /** By plan, kind and number of places. Nothing is removed. */
   readonly #compiled = new Map<unknown, Map<string, Map<number, CompiledQuery>>>()
 
-  constructor(builder: Kysely<Tables>) {
+  constructor(builder: Builder) {
     this.builder = builder
   }
 
@@ -119,7 +118,7 @@ export class Statements {
     const known = this.#compiled.get(plan)?.get(kind)?.get(size)
     if (known) return known
     const values = Array.from({ length: size }, (_, index) => valueAt<Input>(index))
-    const query = plan.build(this.builder, values, kind).compile()
+    const query = plan.build(this.builder, values, kind).compile(this.builder.kysely)
     const kinds = this.#compiled.get(plan) ?? new Map<string, Map<number, CompiledQuery>>()
     const sizes = kinds.get(kind) ?? new Map<number, CompiledQuery>()
     this.#compiled.set(plan, kinds.set(kind, sizes.set(size, query)))

@@ -1,13 +1,11 @@
 /** What executes the statements of a database, of a transaction, or of a session that holds a lock. */
-import type { DatabaseConnection, QueryResult } from 'kysely'
+import type { QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 import type { Plan } from './plan.ts'
 import type { Statement } from './session.ts'
 
 /** Outside a transaction that is the queue, and on one session the `SessionRunner` of transaction.ts. */
 export interface Runner {
-  /** Milliseconds that a statement without a deadline may take. */
-  readonly timeout: number
   /**
    * Returns the output of a plan for an input. Outside a transaction there are more attempts: up to three, and
    * six after a conflict of transactions; of what writes only after an attempt that certainly had no effect. Throws
@@ -17,11 +15,3 @@ export interface Runner {
   /** Executes one statement. Throws the errors of db/errors.ts, and the reason of the deadline. */
   execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>>
 }
-
-/** Returns Kysely's connection, whose statements the runner executes. */
-export const kyselyConnectionOf = (runner: Runner): DatabaseConnection => ({
-  executeQuery: (query) => runner.execute<never>(query as Statement<never>),
-  streamQuery() {
-    throw new Error('Not supported')
-  },
-})

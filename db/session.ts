@@ -2,7 +2,7 @@
 import type { CompiledQuery, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
 
-/** A statement with options. Kysely passes the object to its connection unchanged. */
+/** A statement that Kysely has compiled, with options. */
 export interface Statement<Row = unknown> extends CompiledQuery<Row> {
   /** The deadline that ends the statement, also on the server. */
   deadline?: Deadline | undefined

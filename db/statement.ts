@@ -1,5 +1,6 @@
 /** Statements that a store makes for a call. */
-import { type Compilable, type QueryResult, sql } from 'kysely'
+import { type QueryResult, sql } from 'kysely'
+import type { Query } from './builder.ts'
 import type { Database } from './database.ts'
 import type { Deadline, WithDeadline } from './deadline.ts'
 import type { Tables } from './tables.ts'
@@ -10,9 +11,9 @@ import type { Tables } from './tables.ts'
  */
 export const execute = <Row>(
   db: Database,
-  query: Compilable<Row>,
+  query: Query<Row>,
   deadline?: Deadline,
-): Promise<QueryResult<Row>> => db.runner.execute<Row>({ ...query.compile(), deadline })
+): Promise<QueryResult<Row>> => db.runner.execute<Row>({ ...query.compile(db.kysely), deadline })
 
 /**
  * Locks the row with this id until the end of the transaction, and returns whether there is one: databases count the
@@ -26,6 +27,5 @@ export async function lockRow(
   { deadline }: WithDeadline,
 ): Promise<boolean> {
   const lock = sql`update ${sql.table(table)} set id = id where id = ${id}`
-  const query = { compile: () => lock.compile(db) }
-  return (await execute(db, query, deadline)).numAffectedRows === 1n
+  return (await execute(db, lock, deadline)).numAffectedRows === 1n
 }

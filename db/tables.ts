@@ -8,7 +8,7 @@ export interface Tables {
 }
 
 /**
- * Times are milliseconds since 1970 (UTC) by the database's clock, `now(db)`: all databases store an
+ * Times are milliseconds since 1970 (UTC) by the database's clock, `engine.now`: all databases store an
  * integer exactly.
  */
 export interface ApiKeysTable {

@@ -1,13 +1,12 @@
 /** Transactions: work on one session, whose statements the database keeps or undoes together. */
-import { type QueryResult, Transaction } from 'kysely'
+import type { QueryResult } from 'kysely'
 import type { Database, RootDatabase } from './database.ts'
 import { Deadline } from './deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import { guarded, refuseInTransaction } from './guard.ts'
 import type { Plan, Statements } from './plan.ts'
-import { kyselyConnectionOf, type Runner } from './runner.ts'
+import type { Runner } from './runner.ts'
 import type { Session, Statement } from './session.ts'
-import type { Tables } from './tables.ts'
 
 const OVER = new Error('The transaction is over: its work must await every statement')
 
@@ -28,7 +27,7 @@ export async function inTransaction<Result>(
   refuseInTransaction()
   return await withSession(db, deadline, (session, deadline) => {
     const runner = new SessionRunner(session, db.runner)
-    const transaction = databaseOn(db, runner)
+    const transaction = { kysely: db.kysely, engine: db.engine, runner }
     return transact(session, deadline, async () => {
       // It ends after its statements: of one that still runs, the session would not know the end.
       const result = await guarded(() => work(transaction)).finally(() => runner.end())
@@ -41,7 +40,7 @@ export async function inTransaction<Result>(
 /** Runs work on one session, without a transaction: for a lock that a session holds. */
 export const onSession = <Result>(db: RootDatabase, work: Work<Result>): Promise<Result> =>
   withSession(db, undefined, (session) =>
-    work(databaseOn(db, new SessionRunner(session, db.runner))),
+    work({ kysely: db.kysely, engine: db.engine, runner: new SessionRunner(session, db.runner) }),
   )
 
 /** Runs work with a session of the queue. Without a deadline, the database has its timeout. */
@@ -90,7 +89,7 @@ export async function transact<Result>(
 
 /** The statements of one session, one after another. Once the database has ended its transaction, none is sent: it would be outside. */
 class SessionRunner implements Runner {
-  readonly timeout: number
+  readonly #timeout: number
   readonly #session: Session
   readonly #statements: Statements
   /** Settles once the statements have ended that were begun or wait. */
@@ -101,7 +100,7 @@ class SessionRunner implements Runner {
 
   constructor(session: Session, { timeout, statements }: RootDatabase['runner']) {
     this.#session = session
-    this.timeout = timeout
+    this.#timeout = timeout
     this.#statements = statements
   }
 
@@ -118,7 +117,7 @@ class SessionRunner implements Runner {
   }
 
   async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
-    using own = new Deadline(statement.deadline ? Number.POSITIVE_INFINITY : this.timeout)
+    using own = new Deadline(statement.deadline ? Number.POSITIVE_INFINITY : this.#timeout)
     const deadline = statement.deadline ?? own
     return await this.#inTurn(deadline, () => this.#session.execute<Row>(statement, deadline))
   }
@@ -146,17 +145,4 @@ class SessionRunner implements Runner {
     this.#isOver = true
     await this.#last
   }
-}
-
-/** What Kysely asks of the properties of a transaction, which uses its executor alone. */
-const PROPERTIES = { config: {}, driver: {}, dialect: {} } as never
-
-/** Returns the database on one session: a runner executes its statements. */
-function databaseOn(db: RootDatabase, runner: Runner): Database {
-  const connection = kyselyConnectionOf(runner)
-  const executor = db
-    .getExecutor()
-    .withConnectionProvider({ provideConnection: (consumer) => consumer(connection) })
-  const transaction = new Transaction<Tables>({ ...(PROPERTIES as object), executor } as never)
-  return Object.assign(transaction, { runner })
 }

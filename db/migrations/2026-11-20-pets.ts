@@ -1,17 +1,15 @@
 /** The table of pets. Its two indexes order all pets, and the pets with one status. */
-import type { Kysely } from 'kysely'
-import { createTable } from '../columns.ts'
+import { createTable, type Database } from '../columns.ts'
 
 export const tables = ['pets']
 
-export async function up(db: Kysely<unknown>): Promise<void> {
-  const table = await createTable(db, 'pets')
-  await table
-    .addColumn('name', 'varchar(255)', (column) => column.notNull())
-    .addColumn('category_id', 'bigint', (column) => column.notNull())
-    .addColumn('status', 'varchar(16)', (column) => column.notNull())
-    // An index in the form of a constraint, because only constraints can be part of `create table` in all
-    // databases. One statement leaves no incomplete table.
-    .addUniqueConstraint('pets_status_id', ['status', 'id'])
-    .execute()
-}
+export const up = (db: Database): Promise<void> =>
+  createTable(db, 'pets', (table) =>
+    table
+      .addColumn('name', 'varchar(255)', (column) => column.notNull())
+      .addColumn('category_id', 'bigint', (column) => column.notNull())
+      .addColumn('status', 'varchar(16)', (column) => column.notNull())
+      // An index in the form of a constraint, because only constraints can be part of `create table` in all
+      // databases. One statement leaves no incomplete table.
+      .addUniqueConstraint('pets_status_id', ['status', 'id']),
+  )

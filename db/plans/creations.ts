@@ -3,10 +3,10 @@
  * transaction: `begin` → `insert into pets …` → (`delete from idempotency_keys …`, of expired keys) → `insert into
  * idempotency_keys …`, with the answers → `commit`. Each returns the id of its row.
  */
-import type { Generated, InsertObject, Kysely } from 'kysely'
+import type { Generated, InsertObject } from 'kysely'
+import type { Builder } from '../builder.ts'
 import type { Database } from '../database.ts'
 import type { Deadline, WithDeadline } from '../deadline.ts'
-import { now } from '../engine.ts'
 import {
   ConflictError,
   DatabaseUnavailableError,
@@ -33,7 +33,7 @@ type WithId = {
 /** Returns the columns of a row, with a `value` for each that differs between rows: a column that a row may lack is `null`. */
 type Columns<Row, Table extends WithId> = (
   value: Value<Row>,
-  db: Kysely<Tables>,
+  db: Builder,
 ) => InsertObject<Tables, Table>
 
 /**
@@ -48,7 +48,8 @@ function inserts<Row, Table extends WithId>(
     use: 'write',
     maxSize: { inProcess: MAX_ROWS, server: MAX_ROWS },
     needsConsecutiveIds: true,
-    build: (db, values) => db.insertInto(table).values(values.map((value) => columns(value, db))),
+    build: (db, values) =>
+      db.kysely.insertInto(table).values(values.map((value) => columns(value, db))),
     split({ insertId }, rows) {
       if (insertId === undefined)
         throw new Error(`The database returned no id for a row of ${table}`)
@@ -151,8 +152,8 @@ async function storeKeys(
 ): Promise<void> {
   const expired = inputs.flatMap((input) => input.expired ?? [])
   if (expired.length > 0) {
-    const removal = statements.builder.deleteFrom('idempotency_keys').where('id', 'in', expired)
-    await session.execute(removal.compile(), deadline)
+    const removal = statements.builder.kysely.deleteFrom('idempotency_keys')
+    await session.execute(removal.where('id', 'in', expired).compile(), deadline)
   }
   const keys = inputs.flatMap((input) => {
     const outcome = outcomes.get(input)
@@ -177,7 +178,7 @@ export const newIdempotencyKey = inserts(
     operation: value((row) => row.operation),
     fingerprint: value((row) => row.fingerprint),
     answer: value((row) => row.answer),
-    created_at: now(db),
+    created_at: db.engine.now,
   }),
 )
 

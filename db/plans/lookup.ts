@@ -1,14 +1,13 @@
 /** Look-ups of rows by their keys, with one query for all concurrent calls. */
-import type { Compilable, Kysely } from 'kysely'
+import type { Builder, Query } from '../builder.ts'
 import type { StatementPlan, Value } from '../plan.ts'
-import type { Tables } from '../tables.ts'
 
 /** Maximum number of keys in one query. */
 const MAX_KEYS = 100
 
 interface LookUp<Key, Row> {
   /** Returns the query for the rows of several keys, each of which has its own `value`: see `Plan`. */
-  select(db: Kysely<Tables>, keys: Value<Key>[]): Compilable<Row>
+  select(db: Builder, keys: Value<Key>[]): Query<Row>
   /** Returns the identity of a key or of a row: a row has that of its key. */
   identityOf(keyOrRow: Key | Row): bigint | string
 }

@@ -1,12 +1,6 @@
 /** Pages of rows, by id or by a column and the id. Concurrent callers share queries. */
-import {
-  type Compilable,
-  type Kysely,
-  type RawBuilder,
-  type SelectQueryBuilder,
-  type SelectType,
-  sql,
-} from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, type SelectType, sql } from 'kysely'
+import type { Query as AnyQuery, Builder } from '../builder.ts'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables } from '../tables.ts'
 
@@ -47,7 +41,7 @@ interface Pages<Query, Table extends keyof Tables, Row, Item> {
   /** The direction of the order: by default `ascending`, by id the order of creation. */
   order?: 'ascending' | 'descending'
   /** Returns the query for the rows of a table or a join, without conditions and without the id. A join names each column with its table. */
-  select(db: Kysely<Tables>, has: Has<Query>): SelectQueryBuilder<Tables, Table, Row>
+  select(db: Builder, has: Has<Query>): SelectQueryBuilder<Tables, Table, Row>
   /**
    * Adds the conditions of the filters; `value` stands for a value of the query. They follow that of the cursor,
    * because SQLite begins to read at the first bound of a column.
@@ -137,7 +131,7 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
         // One more row shows whether another page follows.
         return ordered.orderBy(id, direction).limit(value(({ limit }) => limit + 1))
       })
-      return queries.length === 1 ? (queries[0] as Compilable) : unionOf(db, queries)
+      return queries.length === 1 ? (queries[0] as AnyQuery) : unionOf(queries)
     },
     split(result, queries) {
       const rows: PageRow[] = result.rows
@@ -169,10 +163,8 @@ const textOf = (query: object): string =>
  * a temporary table, a seventh of its time.
  */
 function unionOf<Table extends keyof Tables, Row>(
-  db: Kysely<Tables>,
   queries: SelectQueryBuilder<Tables, Table, Row>[],
-): Compilable<Row> {
+): AnyQuery<Row> {
   const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
-  const union = sql<Row>`${sql.join(numbered, sql` union all `)}`
-  return { compile: () => union.compile(db) }
+  return sql<Row>`${sql.join(numbered, sql` union all `)}`
 }

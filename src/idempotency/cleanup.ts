@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Logger } from 'pino'
 import type { Database } from '../../db/database.ts'
-import { now } from '../../db/engine.ts'
+import { execute } from '../../db/statement.ts'
 
 /** Milliseconds between two rounds. */
 const INTERVAL = 10 * 60_000
@@ -19,18 +19,18 @@ const PAUSE = 10
  * failure. Returns a function that stops the removal.
  */
 export function startCleanup(db: Database, lifetime: number, log: Logger): () => void {
-  const old = db
+  const old = db.kysely
     .selectFrom('idempotency_keys')
     .select('id')
-    .where('created_at', '<', sql<bigint>`${now(db)} - ${BigInt(lifetime)}`)
+    .where('created_at', '<', sql<bigint>`${db.engine.now} - ${BigInt(lifetime)}`)
     .orderBy('created_at')
     .limit(MAX_ROWS)
   let isStopped = false
   const round = async () => {
     while (!isStopped) {
-      const ids = (await old.execute()).map(({ id }) => id)
+      const ids = (await execute(db, old)).rows.map(({ id }) => id)
       if (ids.length === 0) return
-      await db.deleteFrom('idempotency_keys').where('id', 'in', ids).execute()
+      await execute(db, db.kysely.deleteFrom('idempotency_keys').where('id', 'in', ids))
       await setTimeout(PAUSE, undefined, { ref: false })
     }
   }

@@ -1,16 +1,16 @@
 /** The store of Idempotency-Keys: their table and its statements. */
 import { hash as hashOf } from 'node:crypto'
-import type { Kysely, Selectable } from 'kysely'
+import type { Selectable } from 'kysely'
+import type { Builder } from '../../db/builder.ts'
 import type { Database } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { engineOf, now } from '../../db/engine.ts'
 import { DuplicateError, KeyTakenError, LockedError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
 import { type NewKey, newIdempotencyKey } from '../../db/plans/creations.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { retry } from '../../db/retry.ts'
 import { execute } from '../../db/statement.ts'
-import type { IdempotencyKeysTable, Tables } from '../../db/tables.ts'
+import type { IdempotencyKeysTable } from '../../db/tables.ts'
 import { problem } from '../errors/problem.ts'
 
 export type { NewKey }
@@ -65,10 +65,10 @@ export async function find(
 }
 
 function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
-  const noKey = db.selectFrom('idempotency_keys').select('id').where('id', '=', 0n)
+  const noKey = db.kysely.selectFrom('idempotency_keys').select('id').where('id', '=', 0n)
   const attempt = async () => {
     try {
-      await execute(db, engineOf(db).withoutWait(noKey), deadline)
+      await execute(db, db.engine.withoutWait(noKey), deadline)
       return false
     } catch (error) {
       if (error instanceof LockedError) return true
@@ -82,23 +82,23 @@ const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, identityOf })
 
 const keyWithoutWait = {
   ...lookUp<Key, StoredKey>({
-    select: (db, values) => engineOf(db).withoutWait(selectKeys(db, values)),
+    select: (db, values) => db.engine.withoutWait(selectKeys(db, values)),
     identityOf,
   }),
   // The keys that no other instance stores are found without it.
   blamesOne: (error: unknown) => error instanceof LockedError,
 }
 
-function selectKeys(db: Kysely<Tables>, values: Value<Key>[]) {
+function selectKeys({ kysely, engine }: Builder, values: Value<Key>[]) {
   const columnsOf = (value: Value<Key>) => ({
     api_key_id: value(({ api_key_id }) => api_key_id),
     key_hash: value(({ key_hash }) => key_hash),
   })
   // With another index, a look-up would meet the rows of other keys.
-  return db
-    .selectFrom(engineOf(db).forceIndex('idempotency_keys', 'idempotency_keys_key'))
+  return kysely
+    .selectFrom(engine.forceIndex('idempotency_keys', 'idempotency_keys_key'))
     .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer'])
-    .select((eb) => eb(now(db), '-', eb.ref('created_at')).as('age'))
+    .select((eb) => eb(engine.now, '-', eb.ref('created_at')).as('age'))
     .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
 }
 
@@ -126,17 +126,14 @@ export async function setAnswer(
   answer: string,
   deadline: Deadline,
 ): Promise<void> {
-  const update = transaction.updateTable('idempotency_keys').set({ answer }).where('id', '=', id)
-  await execute(transaction, update, deadline)
+  const update = transaction.kysely.updateTable('idempotency_keys').set({ answer })
+  await execute(transaction, update.where('id', '=', id), deadline)
 }
 
 /** Removes a key. */
 export async function remove(transaction: Database, id: bigint, deadline: Deadline): Promise<void> {
-  await execute(
-    transaction,
-    transaction.deleteFrom('idempotency_keys').where('id', '=', id),
-    deadline,
-  )
+  const removal = transaction.kysely.deleteFrom('idempotency_keys').where('id', '=', id)
+  await execute(transaction, removal, deadline)
 }
 
 /** Returns the SHA-256 of an input. The names of its fields are included, to distinguish omitted ones. */

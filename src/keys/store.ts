@@ -1,9 +1,9 @@
 /** The API keys in the database, whose clock alone decides which of them work. */
 import { randomBytes } from 'node:crypto'
-import { type QueryExecutorProvider, type Selectable, sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
+import type { Builder } from '../../db/builder.ts'
 import type { Database, RootDatabase } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
-import { engineOf, now } from '../../db/engine.ts'
 import { underLock } from '../../db/migrate.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
 import { execute } from '../../db/statement.ts'
@@ -35,25 +35,23 @@ export async function createKey(
     holder = randomBytes(8).readBigInt64BE(),
   }: KeyTerms = {},
 ) {
-  const { insertId } = await db
-    .insertInto('api_keys')
-    .values({
-      name,
-      prefix: visiblePrefix(key) ?? '',
-      hash: hashKey(key),
-      created_at: now(db),
-      expires_at: lifetime === undefined ? null : after(db, lifetime),
-      read_only: readOnly ? 1n : 0n,
-      holder,
-    })
-    .executeTakeFirstOrThrow()
+  const insert = db.kysely.insertInto('api_keys').values({
+    name,
+    prefix: visiblePrefix(key) ?? '',
+    hash: hashKey(key),
+    created_at: db.engine.now,
+    expires_at: lifetime === undefined ? null : after(db, lifetime),
+    read_only: readOnly ? 1n : 0n,
+    holder,
+  })
+  const { insertId } = await execute(db, insert)
   if (insertId === undefined) throw new Error('The database returned no id for a new API key')
   return { id: insertId, key }
 }
 
 /** Returns the key that it creates if the embedded database never had one. On MySQL only the operator creates keys. */
 export async function createFirstKey(db: RootDatabase): Promise<string | undefined> {
-  if (!engineOf(db).isInProcess || (await hasKeys(db))) return undefined
+  if (!db.engine.isInProcess || (await hasKeys(db))) return undefined
   return (await createKeyIfNone(db, 'first key'))?.key
 }
 
@@ -68,7 +66,7 @@ export async function createKeyIfNone(db: RootDatabase, name: string, terms?: Ke
 }
 
 const hasKeys = async (db: Database): Promise<boolean> =>
-  (await db.selectFrom('api_keys').select('id').limit(1).execute()).length > 0
+  (await execute(db, db.kysely.selectFrom('api_keys').select('id').limit(1))).rows.length > 0
 
 /**
  * Creates this key as `createKey` does unless the database has it, and returns its id and its state: `new`,
@@ -76,9 +74,9 @@ const hasKeys = async (db: Database): Promise<boolean> =>
  */
 export async function bringKey(db: RootDatabase, name: string, terms: KeyTerms & { key: string }) {
   return await underLock(db, async (session) => {
-    const found = session.selectFrom('api_keys').where('hash', '=', hashKey(terms.key))
-    const known = await found.select(['id', stateOf(session).as('state')]).executeTakeFirst()
-    return known ?? { id: (await createKey(session, name, terms)).id, state: 'new' }
+    const find = session.kysely.selectFrom('api_keys').where('hash', '=', hashKey(terms.key))
+    const { rows } = await execute(session, find.select(['id', stateOf(session).as('state')]))
+    return rows[0] ?? { id: (await createKey(session, name, terms)).id, state: 'new' }
   })
 }
 
@@ -90,20 +88,18 @@ const END = sql<bigint | null>`
   end`
 
 /** The state of a key by the clock of the database, which does not matter once it is revoked. */
-const stateOf = (db: QueryExecutorProvider) => sql<string>`
+const stateOf = ({ engine }: Builder) => sql<string>`
   case
     when revoked_at is not null then 'revoked'
-    when ${END} <= ${now(db)} then 'expired'
+    when ${END} <= ${engine.now} then 'expired'
     else 'working'
   end`
 
 /** Returns all keys in the order of their creation, the ended ones included. */
 export async function listKeys(db: Database) {
-  const all = db.selectFrom('api_keys').selectAll()
-  const rows = await all
-    .select([END.as('end'), stateOf(db).as('state')])
-    .orderBy('id')
-    .execute()
+  const all = db.kysely.selectFrom('api_keys').selectAll()
+  const list = all.select([END.as('end'), stateOf(db).as('state')]).orderBy('id')
+  const { rows } = await execute(db, list)
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
@@ -130,22 +126,22 @@ export async function rotateKey(db: RootDatabase, id: bigint, grace: number) {
   const end = after(db, grace)
   return await inTransaction(db, async (transaction) => {
     // First, because this locks the row: a concurrent rotation or revocation waits.
-    const { numUpdatedRows } = await transaction
+    const ending = transaction.kysely
       .updateTable('api_keys')
       .set(
         grace === 0
-          ? { revoked_at: now(db) }
+          ? { revoked_at: db.engine.now }
           : { grace_until: sql`case when grace_until < ${end} then grace_until else ${end} end` },
       )
       .where('id', '=', id)
       .where(stateOf(db), '=', 'working')
-      .executeTakeFirstOrThrow()
-    if (numUpdatedRows === 0n) return undefined
-    const old = await transaction
+    if ((await execute(transaction, ending)).numAffectedRows === 0n) return undefined
+    const find = transaction.kysely
       .selectFrom('api_keys')
       .select(['name', 'created_at', 'expires_at', 'read_only', 'holder'])
       .where('id', '=', id)
-      .executeTakeFirstOrThrow()
+    const [old] = (await execute(transaction, find)).rows
+    if (!old) return undefined
     return await createKey(transaction, old.name, {
       lifetime: old.expires_at === null ? undefined : Number(old.expires_at - old.created_at),
       readOnly: old.read_only !== 0n,
@@ -156,13 +152,12 @@ export async function rotateKey(db: RootDatabase, id: bigint, grace: number) {
 
 /** Revokes a key, whatever a clock says of its end. Returns false if it is revoked, or none has this id. */
 export async function revokeKey(db: Database, id: bigint): Promise<boolean> {
-  const { numUpdatedRows } = await db
+  const revocation = db.kysely
     .updateTable('api_keys')
-    .set({ revoked_at: now(db) })
+    .set({ revoked_at: db.engine.now })
     .where('id', '=', id)
     .where('revoked_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
+  return (await execute(db, revocation)).numAffectedRows === 1n
 }
 
 /** Returns the working key with a hash. Throws DatabaseUnavailableError, and the reason of the deadline. */
@@ -182,22 +177,23 @@ type Row = Pick<Selectable<ApiKeysTable>, 'id' | 'hash' | 'holder' | 'read_only'
 const keyByHash = lookUp<string, Row & { end: bigint | null; now: bigint }>({
   select: (db, values) => {
     const hashes = values.map((value) => value((hash) => hash))
-    return db
+    return db.kysely
       .selectFrom('api_keys')
       .where('hash', 'in', hashes)
       .where(stateOf(db), '=', 'working')
-      .select(['id', 'hash', 'holder', 'read_only', END.as('end'), now(db).as('now')])
+      .select(['id', 'hash', 'holder', 'read_only', END.as('end'), db.engine.now.as('now')])
   },
   identityOf: (key) => (typeof key === 'string' ? key : key.hash),
 })
 
 /** Records that keys were used, by their ids: the time is that of this record. */
 export async function recordUses(db: Database, keyIds: bigint[], deadline: Deadline) {
-  const update = db.updateTable('api_keys').set({ last_used_at: now(db) })
+  const update = db.kysely.updateTable('api_keys').set({ last_used_at: db.engine.now })
   for (let from = 0; from < keyIds.length; from += MAX_USES) {
     await execute(db, update.where('id', 'in', keyIds.slice(from, from + MAX_USES)), deadline)
   }
 }
 
 /** An expression for the time in so many milliseconds. */
-const after = (db: Database, duration: number) => sql<bigint>`${now(db)} + ${BigInt(duration)}`
+const after = ({ engine }: Builder, duration: number) =>
+  sql<bigint>`${engine.now} + ${BigInt(duration)}`

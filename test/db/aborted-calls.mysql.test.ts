@@ -202,7 +202,7 @@ test('the deadline of the latest statement is that of the commit', async () => {
   using gone = new Deadline(20_000)
   using later = new Deadline(20_000)
   await inTransaction(db, async (transaction) => {
-    const insert = transaction.insertInto('pets').values(pet)
+    const insert = transaction.kysely.insertInto('pets').values(pet)
     await execute(transaction, insert, gone)
     await execute(transaction, insert, later)
     gone.giveUp(new Error('Gone'))

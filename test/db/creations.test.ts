@@ -5,6 +5,7 @@ import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { connect as openDatabase } from '../../db/connect.ts'
 import { DuplicateError } from '../../db/errors.ts'
 import type { creation } from '../../db/plans/creations.ts'
+import { execute } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { engine, newDatabase } from '../support/database.ts'
 import { runServer } from '../support/process.ts'
@@ -70,10 +71,7 @@ test('a transaction goes on after a duplicate that its work catches', async () =
   const pet = { name: 'Rex', category_id: 3n, status: 'pending' } as const
   await inTransaction(db, async (transaction) => {
     const add = (id: bigint) =>
-      transaction
-        .insertInto('pets')
-        .values({ id, ...pet })
-        .execute()
+      execute(transaction, transaction.kysely.insertInto('pets').values({ id, ...pet }))
     await add(8_001n)
     await expect(add(8_001n)).rejects.toThrow(DuplicateError)
     await add(8_002n)

@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
+import { execute } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { instanceForFile, until } from '../support/instance.ts'
 import { openSql } from '../support/sql.ts'
@@ -115,7 +116,7 @@ test('an error in the set-up of a connection is the cause, and the statement was
   await using db = await connect(url.href)
   const before = proxy.statements.length
   const failed = proxy.failAt(/^show variables/, 1053)
-  await expect(db.selectFrom('pets').select('id').execute()).rejects.toMatchObject({
+  await expect(execute(db, db.kysely.selectFrom('pets').select('id'))).rejects.toMatchObject({
     name: 'DatabaseUnavailableError',
     hadNoEffect: true,
     cause: { message: 'Refused on the way', errno: 1053 },
@@ -132,8 +133,8 @@ test('a transaction that the server ended fails, even if its work ignores the er
   await using db = await connect(service.databaseUrl)
   const pet = { name: 'Rex', category_id: 3n, status: 'sold' } as const
   const ended = inTransaction(db, async (transaction) => {
-    const insert = transaction.insertInto('pets').values(pet)
-    await insert.execute().catch(() => {})
+    const insert = transaction.kysely.insertInto('pets').values(pet)
+    await execute(transaction, insert).catch(() => {})
   })
   await expect(ended).rejects.toMatchObject({ name: 'ConflictError', hadNoEffect: true })
 })

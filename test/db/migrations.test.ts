@@ -7,10 +7,10 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import type { Database, RootDatabase } from '../../db/database.ts'
 import { Deadline } from '../../db/deadline.ts'
-import { engineOf } from '../../db/engine.ts'
 import { DatabaseUnavailableError, LockedError } from '../../db/errors.ts'
 import { isCurrent, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations.ts'
+import { execute } from '../../db/statement.ts'
 import { pass } from '../support/clock.ts'
 import { engine, newDatabase, type TestDatabase } from '../support/database.ts'
 import { failToStart } from '../support/process.ts'
@@ -34,25 +34,21 @@ const withMore = (name: string, up: (db: Database) => unknown) =>
     one.name < other.name ? -1 : 1,
   )
 const createLate = (db: Database) =>
-  db.schema.createTable('late').addColumn('id', 'integer').execute()
+  execute(db, db.kysely.schema.createTable('late').addColumn('id', 'integer'))
 
 test('a migration that is added late runs, also beside one of a newer release', async () => {
   const files = readdirSync(path.join(import.meta.dirname, '../../db/migrations')).sort()
   expect((await migrate(db)).map((name) => `${name}.ts`)).toEqual(files)
   expect(await isCurrent(db)).toBe(true)
   const newer = { name: '2999-01-01-newer', timestamp: '2999-01-01T00:00:00.000Z' }
-  await db
-    .withTables<{ kysely_migration: typeof newer }>()
-    .insertInto('kysely_migration')
-    .values(newer)
-    .execute()
+  const withIt = db.kysely.withTables<{ kysely_migration: typeof newer }>()
+  await execute(db, withIt.insertInto('kysely_migration').values(newer))
   const all = withMore('2026-11-20-b-late', createLate)
   expect(await isCurrent(db, undefined, all)).toBe(false)
   expect(await migrate(db, undefined, all)).toEqual(['2026-11-20-b-late'])
   expect(await isCurrent(db, undefined, all)).toBe(true)
-  await expect(
-    db.withTables<{ late: { id: bigint } }>().selectFrom('late').selectAll().execute(),
-  ).resolves.toEqual([])
+  const late = db.kysely.withTables<{ late: { id: bigint } }>().selectFrom('late').selectAll()
+  expect((await execute(db, late)).rows).toEqual([])
   expect(await migrate(db, undefined, all)).toEqual([])
   // A release without the file stays ready, and changes nothing.
   expect(await isCurrent(db)).toBe(true)
@@ -71,7 +67,7 @@ test('the error of a migration that fails has its name', async () => {
 
 test.runIf(engine === 'mysql')('a full disk in a migration is reported as such', async () => {
   const full = raw`signal sqlstate '45000' set mysql_errno = 1021`
-  const all = withMore('2026-11-22-large', (db) => full.execute(db))
+  const all = withMore('2026-11-22-large', (db) => execute(db, full))
   await expect(migrate(db, undefined, all)).rejects.toBeInstanceOf(DatabaseUnavailableError)
 })
 
@@ -80,7 +76,7 @@ test.runIf(engine === 'mysql')('a lock that the server does not give is not take
   proxy.rewrite((text) => text.replace(/^select get_lock.*/, 'select null as taken'))
   await using through = await connect(url)
   const work = async () => 'done'
-  await expect(engineOf(through).underLock(through, work)).rejects.toBeInstanceOf(LockedError)
+  await expect(through.engine.underLock(through, work)).rejects.toBeInstanceOf(LockedError)
   await proxy.cut()
 })
 
@@ -125,19 +121,19 @@ test.runIf(engine === 'mysql')(
     await reader('begin')
     await reader('select * from pets')
     const alter = raw`alter table pets add column color integer`
-    const all = withMore('2026-11-22-color', (db) => alter.execute(db))
+    const all = withMore('2026-11-22-color', (db) => execute(db, alter))
     await using other = await connect(database.url)
     const migrated = migrate(other, undefined, all)
     const blocked = `select id from information_schema.processlist
       where db = database() and state like '%metadata lock%'`
     await vi.waitUntil(async () => (await reader(blocked)).length > 0, 10_000)
     using deadline = new Deadline(5_000) // DATABASE_TIMEOUT
-    await db.runner.execute({ ...db.selectFrom('pets').select('id').compile(), deadline })
+    await execute(db, db.kysely.selectFrom('pets').select('id'), deadline)
     await reader('commit')
     expect(await migrated).toEqual(['2026-11-22-color'])
     const held = `select is_used_lock(left(concat('migrations of ', database()), 64)) as holder`
     expect(await reader(held)).toEqual([{ holder: null }])
-    const timeout = raw<{ seconds: bigint }>`select @@lock_wait_timeout as seconds`.execute(other)
+    const timeout = execute(other, raw<{ seconds: bigint }>`select @@lock_wait_timeout as seconds`)
     expect((await timeout).rows, 'of the calls that have its session next').toEqual([
       { seconds: 30n },
     ])
@@ -172,7 +168,7 @@ test('a migration that is over holds no lock, though its connection stays open',
 
 test.runIf(engine === 'mysql')('a statement of a migration may last', async () => {
   await migrate(db)
-  const all = withMore('2026-11-22-slow', (db) => raw`do sleep(6)`.execute(db))
+  const all = withMore('2026-11-22-slow', (db) => execute(db, raw`do sleep(6)`))
   expect(await migrate(db, undefined, all)).toEqual(['2026-11-22-slow'])
 })
 
@@ -215,7 +211,7 @@ test.runIf(engine === 'mysql')(
 test.runIf(engine === 'mysql')('a migration that another node interrupts runs again', async () => {
   await migrate(db)
   const interrupt = async () => {
-    if (up.mock.calls.length === 1) await raw`kill query connection_id()`.execute(db)
+    if (up.mock.calls.length === 1) await execute(db, raw`kill query connection_id()`)
   }
   const up = vi.fn(interrupt)
   expect(await migrate(db, undefined, withMore('2026-11-22-late', up))).toEqual(['2026-11-22-late'])
@@ -229,7 +225,7 @@ test.runIf(engine === 'mysql')('all migrations may run twice, as on two nodes', 
   expect(await migrate(db)).toEqual(names)
   // The other node records one at the same moment.
   const twin = raw`insert into kysely_migration values ('2026-11-22-twin', '')`
-  const all = withMore('2026-11-22-twin', (db) => twin.execute(db))
+  const all = withMore('2026-11-22-twin', (db) => execute(db, twin))
   expect(await migrate(db, undefined, all)).toEqual(['2026-11-22-twin'])
 })
 
@@ -257,11 +253,12 @@ test('texts that differ in case, accents, normal form or spaces at the end are d
   await migrate(db)
   const names = ['Graz', 'Graz ', 'graz', 'Gräz', 'Gra\u0308z', 'Graz\t']
   for (const name of names) {
-    await db.insertInto('pets').values({ name, category_id: 1n, status: 'sold' }).execute()
+    const pet = { name, category_id: 1n, status: 'sold' } as const
+    await execute(db, db.kysely.insertInto('pets').values(pet))
   }
   for (const name of names) {
-    const rows = await db.selectFrom('pets').select('name').where('name', '=', name).execute()
-    expect(rows).toEqual([{ name }])
+    const called = db.kysely.selectFrom('pets').select('name').where('name', '=', name)
+    expect((await execute(db, called)).rows).toEqual([{ name }])
   }
 })
 
@@ -269,12 +266,9 @@ test('the output that an Idempotency-Key stores may exceed 64 KiB', async () => 
   await migrate(db)
   const answer = 'x'.repeat(2 ** 16 + 1)
   const row = { api_key_id: 1n, key_hash: 'a', operation: 'a', fingerprint: 'a', created_at: 0n }
-  await db
-    .insertInto('idempotency_keys')
-    .values({ ...row, answer })
-    .execute()
-  const rows = await db.selectFrom('idempotency_keys').select('answer').execute()
-  expect(rows).toEqual([{ answer }])
+  await execute(db, db.kysely.insertInto('idempotency_keys').values({ ...row, answer }))
+  const answers = db.kysely.selectFrom('idempotency_keys').select('answer')
+  expect((await execute(db, answers)).rows).toEqual([{ answer }])
 })
 
 test('a revocation in the future, as the release before wrote it, becomes a grace period', async () => {
@@ -293,7 +287,8 @@ test('a revocation in the future, as the release before wrote it, becomes a grac
   }
   expect(await migrate(db)).toEqual(['2026-11-25-key-holders'])
   const columns = ['name', 'revoked_at', 'grace_until'] as const
-  expect(await db.selectFrom('api_keys').select(columns).orderBy('id').execute()).toEqual([
+  const keys = db.kysely.selectFrom('api_keys').select(columns).orderBy('id')
+  expect((await execute(db, keys)).rows).toEqual([
     { name: 'working', revoked_at: null, grace_until: null },
     { name: 'revoked', revoked_at: BigInt(past), grace_until: null },
     { name: 'old', revoked_at: null, grace_until: BigInt(future) },

@@ -1,9 +1,8 @@
 /** Frequent statements use a whole index, by `explain`, and a page reads only its own entries of it, also of a join. */
-import type { Kysely } from 'kysely'
 import { expect, test } from 'vitest'
+import type { Builder } from '../../db/builder.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { type Has, pages, pagesBy } from '../../db/plans/pages.ts'
-import type { Tables } from '../../db/tables.ts'
 import { createKey, findKey, recordUses } from '../../src/keys/store.ts'
 import type { PetStatus } from '../../src/petstore/pets/schema.ts'
 import { petStore } from '../../src/petstore/pets/store.ts'
@@ -138,10 +137,10 @@ test('a list whose order cannot work does not compile', () => {
   type ById = Has<{ limit: number; cursor?: bigint }>
   type ByText = Has<{ limit: number; cursor?: { id: bigint; value: string } }>
   const byId = {
-    select: (db: Kysely<Tables>, _: ById) => db.selectFrom('pets').select('name'),
+    select: (db: Builder, _: ById) => db.kysely.selectFrom('pets').select('name'),
     item: (pet: object) => pet,
   }
-  const byText = { ...byId, select: (db: Kysely<Tables>, _: ByText) => byId.select(db, () => true) }
+  const byText = { ...byId, select: (db: Builder, _: ByText) => byId.select(db, () => true) }
   const next = () => ''
   pages({ ...byId, id: 'pets.id' })
   // @ts-expect-error: two tables of a join may have such a column
@@ -153,7 +152,7 @@ test('a list whose order cannot work does not compile', () => {
   pagesBy({ ...byText, id: 'pets.id', by: 'pets.name', next })
   // @ts-expect-error: the cursor has a text
   pagesBy({ ...byText, id: 'pets.id', by: 'pets.category_id', next })
-  const ofVisits = (db: Kysely<Tables>, _: ByText) => db.selectFrom('test_visits').select('at')
+  const ofVisits = (db: Builder, _: ByText) => db.kysely.selectFrom('test_visits').select('at')
   const visits = { id: 'test_visits.id', select: ofVisits, item: byId.item, next } as const
   pagesBy({ ...visits, by: 'test_visits.reference' })
   // @ts-expect-error: the column may be null

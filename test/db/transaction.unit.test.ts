@@ -60,7 +60,7 @@ test('the end waits for the statement that runs, and rejects those that wait or 
   const { db, sent, end } = newTransaction()
   let late: Promise<PromiseSettledResult<unknown>[]> | undefined
   const result = inTransaction(db, async (transaction) => {
-    const query = transaction.selectFrom('pets').select('id')
+    const query = transaction.kysely.selectFrom('pets').select('id')
     void transaction.runner.run(lookUps, 1, forever())
     await drain()
     const later = new Promise(setImmediate).then(() => execute(transaction, query))

@@ -134,6 +134,6 @@ test('a rotation that fails leaves the old key as it is', async () => {
       : "create trigger broken before insert on api_keys begin select raise(abort, 'No room'); end",
   )
   await expect(rotateKey(db, id, 0)).rejects.toThrow('No room')
-  await db.executeQuery(CompiledQuery.raw('drop trigger broken')) // after the rollback
+  await db.runner.execute(CompiledQuery.raw('drop trigger broken')) // after the rollback
   expect(await find(key)).toBeDefined()
 })

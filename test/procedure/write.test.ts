@@ -9,7 +9,6 @@ import { DatabaseUnavailableError, DuplicateError } from '../../db/errors.ts'
 import type { Value } from '../../db/plan.ts'
 import { creation } from '../../db/plans/creations.ts'
 import { retry } from '../../db/retry.ts'
-import type { Statement } from '../../db/session.ts'
 import { execute, lockRow } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
@@ -33,7 +32,7 @@ interface AllStores extends Stores {
 }
 const createAllStores = (db: Database): AllStores => {
   const stores = { ...createStores(db), db }
-  if (!db.isTransaction) outer = stores
+  outer ??= stores // the first are those of the service
   return stores
 }
 let outer: AllStores
@@ -51,18 +50,15 @@ type Input = z.output<typeof Two>
 const dbOf = ({ stores }: Call) => (stores as AllStores).db
 const run = (call: Call, query: Compilable, db = dbOf(call)) => execute(db, query, call.deadline)
 const sell = (call: Call, id: bigint, db = dbOf(call)) =>
-  run(call, db.updateTable('pets').set({ status: 'sold' }).where('id', '=', id), db)
+  run(call, db.kysely.updateTable('pets').set({ status: 'sold' }).where('id', '=', id), db)
 /** Adds a pet with an id that is taken. */
 const addAgain = (call: Call, id: bigint) =>
   run(
     call,
-    dbOf(call).insertInto('pets').values({ id, name: 'x', category_id: 1n, status: 'sold' }),
+    dbOf(call).kysely.insertInto('pets').values({ id, name: 'x', category_id: 1n, status: 'sold' }),
   )
 const raw = <Row>(call: Call, text: ReturnType<typeof sql<Row>>) =>
-  dbOf(call).executeQuery<Row>({
-    ...text.compile(dbOf(call)),
-    deadline: call.deadline,
-  } as Statement<Row>)
+  execute(dbOf(call), text, call.deadline)
 
 const newRow = creation(
   'pets',
@@ -119,7 +115,7 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
     const { stores } = call
     await addPet(stores.pets, call, newPet)
     if (attempts === 1) {
-      await sql`rollback`.execute(dbOf(call))
+      await execute(dbOf(call), sql`rollback`)
       const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
       await raw(call, signal).catch(() => {})
     }
@@ -129,7 +125,7 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
   async pair(call) {
     if (attempts > 1) return
     await addPet(call.stores.pets, call, { ...newPet, name: 'First' })
-    if (engine === 'mysql') await sql`rollback`.execute(dbOf(call))
+    if (engine === 'mysql') await execute(dbOf(call), sql`rollback`)
     const signal = sql`signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock'`
     const [ended, second] = await Promise.allSettled([
       engine === 'mysql'
@@ -150,14 +146,14 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
     await call.stores.pets.get(call, petId) // as a resolver looks for the parent
     await sell(call, petId)
     await newRow(dbOf(call)).insert(call, { name: 'Behind' })
-    counts.push((await run(call, dbOf(call).selectFrom('pets').select('id'))).rows.length)
+    counts.push((await run(call, dbOf(call).kysely.selectFrom('pets').select('id'))).rows.length)
   },
   reach: (call, { petId }) => outer.pets.get(call, petId),
   make: (call) => addPet(outer.pets, call, newPet),
   change: (call, { petId }) => sell(call, petId, outer.db),
   nest: (call) => call.service.transact(async () => {}, call.deadline),
   async forget(call, { petId }) {
-    await run(call, dbOf(call).selectFrom('pets').select('id')) // the transaction has begun
+    await run(call, dbOf(call).kysely.selectFrom('pets').select('id')) // the transaction has begun
     forgotten = () => sell(call, petId)
     late = setImmediate().then(forgotten) // while a server commits
     late.catch(() => {})
@@ -383,7 +379,7 @@ test('a statement that was not awaited has no effect after the end of the transa
 test('a transaction that fails ends after its statements, and takes no later one of others with it', async () => {
   using deadline = new Deadline(5_000)
   const failing = inTransaction(outer.db as RootDatabase, async (db) => {
-    const selling = db.updateTable('pets').set({ status: 'sold' }).where('id', '=', 1n)
+    const selling = db.kysely.updateTable('pets').set({ status: 'sold' }).where('id', '=', 1n)
     // Not awaited, as one of several in Promise.all of which another fails.
     void execute(db, selling, deadline)
     await setImmediate()

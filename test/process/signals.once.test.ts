@@ -217,9 +217,9 @@ test('npm start forwards the signal', async () => {
 })
 
 test('a database connection that does not close: exit code 1', async () => {
-  const kysely = import.meta.resolve('kysely')
-  const fault = `import { Kysely } from '${kysely}'
-    const hang = () => { Kysely.prototype.destroy = () => new Promise(() => {}) }
+  const queue = import.meta.resolve('../../db/queue.ts')
+  const fault = `import { Queue } from '${queue}'
+    const hang = () => { Queue.prototype.end = () => new Promise(() => {}) }
     process.once('SIGTERM', hang)`
   const server = await start({ SHUTDOWN_TIMEOUT: '1s', ...runFirst(fault) })
   expect(await server.end('SIGTERM')).toBe(1)

@@ -18,7 +18,6 @@ import {
   MysqlIntrospector,
   MysqlQueryCompiler,
   sql,
-  Transaction,
 } from 'kysely'
 import { createConnection, type ResultSetHeader, type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
@@ -34,10 +33,9 @@ interface Tables {
   pets: { id: unknown }
 }
 
-const adapter = new MysqlAdapter()
 const kysely = new Kysely<Tables>({
   dialect: {
-    createAdapter: () => adapter,
+    createAdapter: () => new MysqlAdapter(),
     createDriver: () => new DummyDriver(),
     createIntrospector: (db) => new MysqlIntrospector(db),
     createQueryCompiler: () => new MysqlQueryCompiler(),
@@ -184,29 +182,6 @@ const checks: Record<string, () => void | Promise<void>> = {
   'Node, flags of V8'() {
     const program = `gc({ type: 'major', flavor: 'last-resort' }); console.log('fine')`
     expect(printed(program, ...SERVICE_FLAGS)).toBe('fine\n')
-  },
-
-  'Kysely, the adapter'() {
-    expect(kysely.getExecutor().adapter).toBe(adapter)
-  },
-
-  async 'Kysely, `new Transaction`'() {
-    const statements: string[] = []
-    const connection = {
-      async executeQuery(query: { sql: string }) {
-        statements.push(query.sql)
-        return { rows: [] }
-      },
-    } as never
-    const executor = kysely
-      .getExecutor()
-      .withConnectionProvider({ provideConnection: (consumer) => consumer(connection) })
-    const properties = { config: {}, driver: {}, dialect: {}, executor } as never
-    const transaction = new Transaction<Tables>(properties)
-    await transaction.selectFrom('pets').select('id').execute()
-    await sql`select 1`.execute(transaction)
-    expect(statements).toEqual(['select `id` from `pets`', 'select 1'])
-    expect(transaction.getExecutor().adapter).toBe(adapter)
   },
 
   'Kysely, objects among the parameters'() {

@@ -11,7 +11,6 @@ import {
   type TRPCLink,
 } from '@trpc/client'
 import type { AnyTRPCRouter } from '@trpc/server'
-import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { afterAll } from 'vitest'
 import type { Database } from '../../db/database.ts'
@@ -43,7 +42,7 @@ export interface Surroundings {
     createStores(db: Database): object
   }
   /** Creates the tables of those resources. */
-  prepare?(db: Kysely<unknown>): Promise<void>
+  prepare?(db: Database): Promise<void>
 }
 
 const baseUrl = 'https://petstore.example/v1'
@@ -68,7 +67,7 @@ export async function startService(
   )
   const { key } = await keys.create(database.url, 'test')
   // The types of the service lack the tables that `prepare` creates.
-  await withDatabase({ databaseUrl: database.url }, (db) => prepare(db as Kysely<unknown>))
+  await withDatabase({ databaseUrl: database.url }, (db) => prepare(db))
   const served = resources ?? { router: appRouter, createStores }
   const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
   const document = openApiDocument(served.router, routes, texts, PUBLISHED)

@@ -1,5 +1,4 @@
 /** The resources that the tests serve in place of those of the service: see src/petstore/resources.ts. */
-import type { Kysely } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { resourcesOf } from '../support/procedures.ts'
@@ -20,7 +19,7 @@ export type Stores = ReturnType<typeof createVisitStores>
 export const visitResources = resourcesOf(visitRouter, createVisitStores)
 
 /** Both migrations. */
-export async function up(db: Kysely<unknown>): Promise<void> {
+export async function up(db: Database): Promise<void> {
   await visits.up(db)
   await helpers.up(db)
 }

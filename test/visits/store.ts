@@ -1,15 +1,8 @@
 /** The stores of owners and visits, and the migration of their tables. */
-import type {
-  ColumnDefinitionBuilder,
-  ExpressionBuilder,
-  Generated,
-  Kysely,
-  Selectable,
-} from 'kysely'
+import type { ColumnDefinitionBuilder, ExpressionBuilder, Generated, Selectable } from 'kysely'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { WithDeadline } from '../../db/deadline.ts'
-import { engineOf, now } from '../../db/engine.ts'
 import type { Value } from '../../db/plan.ts'
 import { creation } from '../../db/plans/creations.ts'
 import { lookUp } from '../../db/plans/lookup.ts'
@@ -44,23 +37,23 @@ declare module '../../db/tables.ts' {
 }
 
 /** The migration of the tables, as it would be in db/migrations. */
-export async function up(db: Kysely<unknown>): Promise<void> {
+export async function up(db: Database): Promise<void> {
   const notNull = (column: ColumnDefinitionBuilder) => column.notNull()
-  const owners = await createTable(db, 'test_owners')
-  await owners
-    .addColumn('name', 'varchar(40)', notNull)
-    .addColumn('closed', 'bigint', notNull)
-    .addUniqueConstraint('test_owners_name', ['name', 'id'])
-    .execute()
-  const table = await createTable(db, 'test_visits')
-  await table
-    .addColumn('owner_id', 'bigint', notNull)
-    .addColumn('reference', 'varchar(40)', notNull)
-    .addColumn('at', 'bigint', notNull)
-    .addColumn('urgent', 'bigint', notNull)
-    .addColumn('note', 'varchar(255)')
-    .addUniqueConstraint('test_visits_reference', ['reference'])
-    .execute()
+  await createTable(db, 'test_owners', (table) =>
+    table
+      .addColumn('name', 'varchar(40)', notNull)
+      .addColumn('closed', 'bigint', notNull)
+      .addUniqueConstraint('test_owners_name', ['name', 'id']),
+  )
+  await createTable(db, 'test_visits', (table) =>
+    table
+      .addColumn('owner_id', 'bigint', notNull)
+      .addColumn('reference', 'varchar(40)', notNull)
+      .addColumn('at', 'bigint', notNull)
+      .addColumn('urgent', 'bigint', notNull)
+      .addColumn('note', 'varchar(255)')
+      .addUniqueConstraint('test_visits_reference', ['reference']),
+  )
   // As a later migration would change the table.
   await addColumn(db, 'test_visits', 'closed_at', 'bigint')
   await addIndex(db, 'test_visits', 'test_visits_owner', ['owner_id', 'id'])
@@ -73,7 +66,9 @@ export const ownerStore = (db: Database) => ({
   get: (call: WithDeadline, id: bigint) => db.runner.run(ownerById, id, call.deadline),
   /** Counts a closed visit. */
   async count({ deadline }: WithDeadline, id: bigint): Promise<void> {
-    const change = db.updateTable('test_owners').set((eb) => ({ closed: eb('closed', '+', 1n) }))
+    const change = db.kysely
+      .updateTable('test_owners')
+      .set((eb) => ({ closed: eb('closed', '+', 1n) }))
     await execute(db, change.where('id', '=', id), deadline)
   },
 })
@@ -85,7 +80,9 @@ const pageOfOwners = pagesBy({
   id: 'test_owners.id',
   by: 'test_owners.name',
   select(db, _: Has<ListOwners>) {
-    return db.selectFrom(engineOf(db).forceIndex('test_owners', 'test_owners_name')).select('name')
+    return db.kysely
+      .selectFrom(db.engine.forceIndex('test_owners', 'test_owners_name'))
+      .select('name')
   },
   where(owners, value, has) {
     if (!has('prefix')) return owners
@@ -100,7 +97,7 @@ const pageOfOwners = pagesBy({
 const ownerById = lookUp({
   select(db, ids: Value<bigint>[]) {
     const wanted = ids.map((value) => value((id) => id))
-    return db.selectFrom('test_owners').selectAll().where('id', 'in', wanted)
+    return db.kysely.selectFrom('test_owners').selectAll().where('id', 'in', wanted)
   },
   identityOf: (owner: bigint | { id: bigint }) => (typeof owner === 'bigint' ? owner : owner.id),
 })
@@ -110,7 +107,7 @@ export const visitStore = (db: Database) => ({
     db.runner.run(pageOfVisits, query, call.deadline),
 
   async get({ deadline }: WithDeadline, place: OneVisit): Promise<Visit | undefined> {
-    const query = db.selectFrom('test_visits').selectAll().where(isAt(place))
+    const query = db.kysely.selectFrom('test_visits').selectAll().where(isAt(place))
     const { rows } = await retry(() => execute(db, query, deadline), { repeatable: true, deadline })
     return rows[0] && toVisit(rows[0])
   },
@@ -126,7 +123,7 @@ export const visitStore = (db: Database) => ({
   },
 
   async update({ deadline }: WithDeadline, { urgent, note, ...place }: VisitChange): Promise<void> {
-    const change = db.updateTable('test_visits').set({
+    const change = db.kysely.updateTable('test_visits').set({
       owner_id: place.ownerId, // an update needs one column at least
       ...(urgent !== undefined && { urgent: BigInt(urgent) }),
       ...(note !== undefined && { note }),
@@ -136,14 +133,14 @@ export const visitStore = (db: Database) => ({
 
   /** Closes an open visit, and returns whether it was open: of two concurrent callers, one finds it so. */
   async close({ deadline }: WithDeadline, place: OneVisit): Promise<boolean> {
-    const change = db.updateTable('test_visits').set({ closed_at: now(db) })
+    const change = db.kysely.updateTable('test_visits').set({ closed_at: db.engine.now })
     const open = change.where(isAt(place)).where('closed_at', 'is', null)
     return (await execute(db, open, deadline)).numAffectedRows === 1n
   },
 
   /** Removes a visit, and returns whether there was one. */
   async remove({ deadline }: WithDeadline, place: OneVisit): Promise<boolean> {
-    const removal = db.deleteFrom('test_visits').where(isAt(place))
+    const removal = db.kysely.deleteFrom('test_visits').where(isAt(place))
     return (await execute(db, removal, deadline)).numAffectedRows === 1n
   },
 })
@@ -185,7 +182,9 @@ const pageOfVisits = pages({
   id: 'test_visits.id',
   order: 'descending',
   select(db, _: Has<ListVisits>) {
-    return db.selectFrom(engineOf(db).forceIndex('test_visits', 'test_visits_owner')).select(fields)
+    return db.kysely
+      .selectFrom(db.engine.forceIndex('test_visits', 'test_visits_owner'))
+      .select(fields)
   },
   where(visits, value, has) {
     const ofOwner = visits.where(

@@ -1,18 +1,11 @@
 /** MySQL and MariaDB: Kysely's dialect and the engine. */
-import {
-  type Kysely,
-  MysqlAdapter,
-  MysqlIntrospector,
-  MysqlQueryCompiler,
-  type QueryExecutorProvider,
-  sql,
-} from 'kysely'
+import { type Kysely, MysqlAdapter, MysqlIntrospector, MysqlQueryCompiler, sql } from 'kysely'
 import type { SslOptions } from 'mysql2'
-import type { Database, RootDatabase } from '../../database.ts'
-import type { Engine, EngineParts } from '../../engine.ts'
+import type { Database, Engine, EngineParts, RootDatabase } from '../../database.ts'
 import { LockedError } from '../../errors.ts'
 import type { Usage } from '../../line.ts'
 import { TABLES } from '../../migrations.ts'
+import { execute } from '../../statement.ts'
 import type { Tables } from '../../tables.ts'
 import { onSession } from '../../transaction.ts'
 import { mysqlQueryOf, type SslMode } from '../../url.ts'
@@ -84,16 +77,17 @@ export function mysqlParts(
   }
   return {
     dialect: {
-      createAdapter: () => new MysqlEngine(),
+      createAdapter: () => new MysqlAdapter(),
       createQueryCompiler: () => new MysqlQueryCompiler(),
       createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
     },
+    engine: new MysqlEngine(),
     settings: { size, timeout, usage, isInProcess: false },
     createSessions: (demand) => new MysqlSessions(address, size, demand),
   }
 }
 
-class MysqlEngine extends MysqlAdapter implements Engine {
+class MysqlEngine implements Engine {
   readonly idType = 'bigint'
   /** Not `unix_timestamp`, which is wrong by an hour in the hour that a time zone repeats. */
   readonly now = sql<bigint>`timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000`
@@ -103,36 +97,36 @@ class MysqlEngine extends MysqlAdapter implements Engine {
   async underLock<Result>(db: RootDatabase, work: (session: Database) => Promise<Result>) {
     return await onSession(db, async (session) => {
       const take = sql<{ taken: bigint }>`select get_lock(${LOCK}, 1) as taken` // waits for a second
-      const { rows } = await take.execute(session)
+      const { rows } = await execute(session, take)
       if (rows[0]?.taken !== 1n) {
         throw new LockedError(new Error('Another session holds the lock of the migrations'), true)
       }
       try {
         // A statement that waits for a table has all later ones wait behind it: so a second at a time.
-        await sql`set session lock_wait_timeout = 1`.execute(session)
+        await execute(session, sql`set session lock_wait_timeout = 1`)
         return await work(session)
       } finally {
         const release = sql`select release_lock(${LOCK})`
         const restore = sql`set session ${sql.raw(TABLE_LOCK)}`
         // A connection that was lost has released the lock.
-        for (const end of [release, restore]) await end.execute(session).catch(() => {})
+        for (const end of [release, restore]) await execute(session, end).catch(() => {})
       }
     })
   }
 
   /** A table of the service has its comment. */
   async claim(db: Database): Promise<string | undefined> {
-    const { rows } = await sql<{ name: string }>`
+    const strange = sql<{ name: string }>`
       select table_name as name from information_schema.tables where table_schema = database()
         and table_comment <> ${COMMENT} and table_name in (${sql.join(TABLES)})
-    `.execute(db)
-    return rows[0]?.name
+    `
+    return (await execute(db, strange)).rows[0]?.name
   }
 
   /** All of Unicode, compared exactly. The indexes of other row formats, which servers may have by default, have no room for it. */
-  async tableOptions(db: QueryExecutorProvider) {
+  async tableOptions(db: Database) {
     const query = sql<{ Collation: string }>`show collation like 'utf8mb4%bin'`
-    const known = (await query.execute(db)).rows.map(({ Collation }) => Collation)
+    const known = (await execute(db, query)).rows.map(({ Collation }) => Collation)
     const collation = COLLATIONS.find((name) => known.includes(name)) ?? 'utf8mb4_bin'
     const character = sql`character set utf8mb4 collate ${sql.raw(collation)}`
     return sql`${character} row_format dynamic comment ${sql.lit(COMMENT)}`

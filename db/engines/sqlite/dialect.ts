@@ -8,11 +8,11 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import type { Database } from '../../database.ts'
+import type { Database, Engine, EngineParts } from '../../database.ts'
 import type { Deadline } from '../../deadline.ts'
-import type { Engine, EngineParts } from '../../engine.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
 import type { Session, Statement } from '../../session.ts'
+import { execute } from '../../statement.ts'
 import type { Tables } from '../../tables.ts'
 import { inTransaction } from '../../transaction.ts'
 import { SqliteFile } from './file.ts'
@@ -46,10 +46,11 @@ export function sqliteParts(path: string, mayCreate: boolean, timeout = LOCK_TIM
   const idle: Session[] = []
   return {
     dialect: {
-      createAdapter: () => new SqliteEngine(file),
+      createAdapter: () => new SqliteAdapter(),
       createQueryCompiler: () => new SqliteQueryCompiler(),
       createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
     },
+    engine: new SqliteEngine(file),
     settings: { size: SIZE, writers: WRITERS, isInProcess: true },
     createSessions: () => ({
       take: () => idle.pop() ?? new SqliteSession(file),
@@ -99,7 +100,7 @@ class SqliteSession implements Session {
   }
 }
 
-class SqliteEngine extends SqliteAdapter implements Engine {
+class SqliteEngine implements Engine {
   /** Only a primary key of this type is a row id, which is an int64. */
   readonly idType = 'integer'
   /** Rounded, because the seconds are a floating-point number: https://sqlite.org/lang_datefunc.html */
@@ -110,21 +111,15 @@ class SqliteEngine extends SqliteAdapter implements Engine {
   readonly #file: SqliteFile
 
   constructor(file: SqliteFile) {
-    super()
     this.#file = file
-  }
-
-  /** The driver has a session for each transaction, and makes the others wait itself. */
-  override get supportsMultipleConnections(): boolean {
-    return true
   }
 
   async claim(db: Database, isOurs: boolean): Promise<string | undefined> {
     const strange = sql<{ name: string }>`select name from sqlite_schema, pragma_application_id
       where application_id <> ${APPLICATION_ID}
         and name not like 'sqlite\\_%' escape '\\' and name not in ('kysely_migration', 'kysely_migration_lock')`
-    const [other] = isOurs ? [] : (await strange.execute(db)).rows
-    if (!other) await sql`pragma application_id = ${sql.lit(APPLICATION_ID)}`.execute(db)
+    const [other] = isOurs ? [] : (await execute(db, strange)).rows
+    if (!other) await execute(db, sql`pragma application_id = ${sql.lit(APPLICATION_ID)}`)
     return other?.name
   }
 

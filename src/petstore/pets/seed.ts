@@ -2,6 +2,7 @@
 
 import type { RootDatabase } from '../../../db/database.ts'
 import { underLock } from '../../../db/migrate.ts'
+import { execute } from '../../../db/statement.ts'
 
 // The column is the category, from 1. Each name is unique.
 const names = [
@@ -30,10 +31,11 @@ const animals = names.flatMap((row, position) =>
 export async function seed(db: RootDatabase): Promise<number> {
   return await underLock(db, async (session) => {
     const examples = animals.map(({ name }) => name)
-    const pets = session.selectFrom('pets').select('name').where('name', 'in', examples)
-    const present = new Set((await pets.execute()).map(({ name }) => name))
+    const pets = session.kysely.selectFrom('pets').select('name').where('name', 'in', examples)
+    const present = new Set((await execute(session, pets)).rows.map(({ name }) => name))
     const missing = animals.filter(({ name }) => !present.has(name))
-    if (missing.length > 0) await session.insertInto('pets').values(missing).execute()
+    if (missing.length > 0)
+      await execute(session, session.kysely.insertInto('pets').values(missing))
     return missing.length
   })
 }

@@ -2,7 +2,6 @@
 import type { Generated } from 'kysely'
 import type { Database } from '../../../db/database.ts'
 import type { WithDeadline } from '../../../db/deadline.ts'
-import { engineOf } from '../../../db/engine.ts'
 import type { Value } from '../../../db/plan.ts'
 import { creation } from '../../../db/plans/creations.ts'
 import { lookUp } from '../../../db/plans/lookup.ts'
@@ -45,9 +44,9 @@ const columns = ['name', 'category_id as categoryId', 'status'] as const
 
 const pageOfPets = pages({
   id: 'pets.id',
-  select(db, has: Has<ListPets>) {
-    const byStatus = () => engineOf(db).forceIndex('pets', 'pets_status_id')
-    return db.selectFrom(has('status') ? byStatus() : 'pets').select(columns)
+  select({ kysely, engine }, has: Has<ListPets>) {
+    const byStatus = () => engine.forceIndex('pets', 'pets_status_id')
+    return kysely.selectFrom(has('status') ? byStatus() : 'pets').select(columns)
   },
   where(pets, value, has) {
     const status = value((query) => query.status as PetStatus)
@@ -57,9 +56,9 @@ const pageOfPets = pages({
 })
 
 const petById = lookUp<bigint, Pet>({
-  select(db, ids) {
+  select({ kysely }, ids) {
     const wanted = ids.map((value) => value((id) => id))
-    return db
+    return kysely
       .selectFrom('pets')
       .select(['id', ...columns])
       .where('id', 'in', wanted)

@@ -96,7 +96,7 @@ async function run(
 async function open(file = at(FILE)): Promise<number> {
   await using db = await connect(`sqlite:${file}?create`)
   await migrate(db)
-  return (await execute(db, db.selectFrom('pets').select('id'))).rows.length
+  return (await execute(db, db.kysely.selectFrom('pets').select('id'))).rows.length
 }
 const backup = (file = at(FILE)) => backUp(file, at('made.db'))
 const restored = () => restore(at(FILE), at('good.db'))

@@ -7,7 +7,6 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connect } from '../../../db/connect.ts'
 import type { Database, RootDatabase } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
-import { engineOf } from '../../../db/engine.ts'
 import { sqliteError } from '../../../db/engines/sqlite/errors.ts'
 import {
   BrokenDatabaseError,
@@ -50,8 +49,9 @@ async function withTimeout(timeout: number): Promise<void> {
   db = await connect(database.url, { timeout })
 }
 const insert = (executor: Database, deadline?: Deadline) =>
-  execute(executor, executor.insertInto('pets').values(rex), deadline)
-const countPets = async () => (await execute(db, db.selectFrom('pets').select('id'))).rows.length
+  execute(executor, executor.kysely.insertInto('pets').values(rex), deadline)
+const countPets = async () =>
+  (await execute(db, db.kysely.selectFrom('pets').select('id'))).rows.length
 
 test('a commit while the file is away undoes its transaction, and the next one works', async () => {
   const path = file()
@@ -70,7 +70,7 @@ test('no statement of a transaction that a look at the files has undone is execu
   const undone = inTransaction(db, async (transaction) => {
     await insert(transaction)
     renameSync(path, `${path}.away`)
-    expect(() => engineOf(db).checkPlace()).toThrow(BrokenDatabaseError)
+    expect(() => db.engine.checkPlace()).toThrow(BrokenDatabaseError)
     renameSync(`${path}.away`, path)
     await insert(transaction)
   })
@@ -113,7 +113,7 @@ test.each(writes)('%s waits until the timeout of the connection', async (_, writ
 })
 
 test('a creation is repeated after an error of the file without an effect', async () => {
-  const readOnly = (value: number) => sql`pragma query_only = ${sql.lit(value)}`.execute(db)
+  const readOnly = (value: number) => execute(db, sql`pragma query_only = ${sql.lit(value)}`)
   await readOnly(1)
   const pet = { name: 'Rex', categoryId: 3n, status: 'available' } as const
   const made = addPet(petStore(db), { deadline: new Deadline(Number.POSITIVE_INFINITY) }, pet)
@@ -189,7 +189,7 @@ test('a transaction that SQLite ended writes nothing more', async () => {
   await other(`create trigger refuse before insert on pets when new.name = 'Refused'
     begin select raise(rollback, 'refused'); end`)
   const failed = inTransaction(db, async (transaction) => {
-    const refused = transaction.insertInto('pets').values({ ...rex, name: 'Refused' })
+    const refused = transaction.kysely.insertInto('pets').values({ ...rex, name: 'Refused' })
     await expect(execute(transaction, refused)).rejects.toThrow('refused')
     await expect(insert(transaction)).rejects.toBeInstanceOf(DatabaseUnavailableError)
   })
@@ -203,7 +203,7 @@ test('work fails with the error with which SQLite ended its transaction', async 
     begin select raise(rollback, 'refused'); end`)
   const work = (name: string) =>
     inTransaction(db, (transaction) =>
-      execute(transaction, transaction.insertInto('pets').values({ ...rex, name })),
+      execute(transaction, transaction.kysely.insertInto('pets').values({ ...rex, name })),
     )
   const [refused, added] = await Promise.allSettled([work('Refused'), work('Rex')])
   expect(refused).toMatchObject({ reason: { message: 'refused' } })
@@ -237,7 +237,7 @@ test('statements that wait fail when the database is closed', async () => {
 
 test('a database that was closed opens no file again', async () => {
   await db.destroy()
-  const list = () => execute(db, db.selectFrom('pets').select('id'))
+  const list = () => execute(db, db.kysely.selectFrom('pets').select('id'))
   await expect(list()).rejects.toThrow(BrokenDatabaseError)
   const path = `${file()}.new`
   const unused = await connect(`sqlite:${path}?create`)
@@ -250,7 +250,7 @@ test('a database that was closed opens no file again', async () => {
 test('a file that is missing, or is a folder, is an error that is not repeated', async () => {
   const path = `${file()}.other`
   await using elsewhere = await connect(`sqlite:${path}`)
-  const list = () => execute(elsewhere, elsewhere.selectFrom('pets').select('id'))
+  const list = () => execute(elsewhere, elsewhere.kysely.selectFrom('pets').select('id'))
   await expect(list()).rejects.toThrow(MissingDatabaseError)
   mkdirSync(path)
   await expect(list()).rejects.toThrow(BrokenDatabaseError)

@@ -9,7 +9,7 @@ import {
   SqliteQueryCompiler,
   CompiledQuery as statementOf,
 } from 'kysely'
-import type { RootDatabase } from '../../../db/database.ts'
+import type { Engine } from '../../../db/database.ts'
 import { Deadline } from '../../../db/deadline.ts'
 import type { Usage } from '../../../db/line.ts'
 import { type StatementPlan, Statements } from '../../../db/plan.ts'
@@ -160,13 +160,15 @@ interface Options {
 /** Returns a queue, its sessions, and their numbers. */
 export function newQueue({ size, open = size + 1, observer = {}, isInProcess = false }: Options) {
   const usage: Usage = { used: 0, waiting: 0 }
-  const statements = new Statements(newKysely())
+  const builder = { kysely: newKysely(), engine: {} as Engine } // no plan of these tests needs one
+  const statements = new Statements(builder)
   let sessions!: ControlledSessions // the queue makes them at once
   const queue = new Queue(statements, { size, usage, isInProcess }, (demand) => {
     sessions = new ControlledSessions(demand, observer)
     return sessions
   })
-  const db: RootDatabase = Object.assign(newKysely(), { runner: queue })
+  const destroy = () => queue.end()
+  const db = { ...builder, runner: queue, destroy, [Symbol.asyncDispose]: destroy }
   sessions.open(open)
   return { db, queue, sessions, usage }
 }

@@ -1,9 +1,8 @@
 /** The store of helpers: their table, that of the links to visits, and the migration of both. */
-import type { ColumnDefinitionBuilder, Generated, Kysely } from 'kysely'
+import type { ColumnDefinitionBuilder, Generated } from 'kysely'
 import { createTable } from '../../../db/columns.ts'
 import type { Database } from '../../../db/database.ts'
 import type { WithDeadline } from '../../../db/deadline.ts'
-import { engineOf } from '../../../db/engine.ts'
 import { DuplicateError } from '../../../db/errors.ts'
 import type { Value } from '../../../db/plan.ts'
 import { creation } from '../../../db/plans/creations.ts'
@@ -21,21 +20,19 @@ declare module '../../../db/tables.ts' {
   }
 }
 
-export async function up(db: Kysely<unknown>): Promise<void> {
+export async function up(db: Database): Promise<void> {
   const notNull = (column: ColumnDefinitionBuilder) => column.notNull()
-  const helpers = await createTable(db, 'test_helpers')
-  await helpers
-    .addColumn('name', 'varchar(40)', notNull)
-    .addColumn('visits', 'bigint', notNull)
-    .execute()
-  const links = await createTable(db, 'test_links')
-  await links
-    .addColumn('visit_id', 'bigint', notNull)
-    .addColumn('helper_id', 'bigint', notNull)
-    // Each begins with what its list is of.
-    .addUniqueConstraint('test_links_visit', ['visit_id', 'helper_id'])
-    .addUniqueConstraint('test_links_helper', ['helper_id', 'visit_id'])
-    .execute()
+  await createTable(db, 'test_helpers', (table) =>
+    table.addColumn('name', 'varchar(40)', notNull).addColumn('visits', 'bigint', notNull),
+  )
+  await createTable(db, 'test_links', (table) =>
+    table
+      .addColumn('visit_id', 'bigint', notNull)
+      .addColumn('helper_id', 'bigint', notNull)
+      // Each begins with what its list is of.
+      .addUniqueConstraint('test_links_visit', ['visit_id', 'helper_id'])
+      .addUniqueConstraint('test_links_helper', ['helper_id', 'visit_id']),
+  )
 }
 
 /** Maximum number of links that one transaction removes. */
@@ -55,7 +52,7 @@ export const helperStore = (db: Database) => ({
     if (!(await lockRow(db, 'test_helpers', helperId, call))) return false
     const link = { visit_id: visitId, helper_id: helperId }
     try {
-      await execute(db, db.insertInto('test_links').values(link), call.deadline)
+      await execute(db, db.kysely.insertInto('test_links').values(link), call.deadline)
       await count(db, call, helperId, 1n)
     } catch (error) {
       if (!(error instanceof DuplicateError)) throw error
@@ -66,7 +63,7 @@ export const helperStore = (db: Database) => ({
   /** Removes the link of a visit, which is locked, to a helper, if there is one. Returns whether there is such a helper. */
   async unlink(call: WithDeadline, { visitId, helperId }: HelperOfVisit): Promise<boolean> {
     if (!(await lockRow(db, 'test_helpers', helperId, call))) return false
-    const links = db.deleteFrom('test_links').where('visit_id', '=', visitId)
+    const links = db.kysely.deleteFrom('test_links').where('visit_id', '=', visitId)
     const removal = links.where('helper_id', '=', helperId)
     const { numAffectedRows = 0n } = await execute(db, removal, call.deadline)
     await count(db, call, helperId, -numAffectedRows)
@@ -75,7 +72,10 @@ export const helperStore = (db: Database) => ({
 
   /** Returns the ids of the helpers of a visit, in the order in which they are locked. */
   async idsOf({ deadline }: WithDeadline, visitId: bigint): Promise<bigint[]> {
-    const links = db.selectFrom('test_links').select('helper_id').where('visit_id', '=', visitId)
+    const links = db.kysely
+      .selectFrom('test_links')
+      .select('helper_id')
+      .where('visit_id', '=', visitId)
     const { rows } = await execute(db, links.orderBy('helper_id'), deadline)
     return rows.map(({ helper_id }) => helper_id)
   },
@@ -86,14 +86,18 @@ export const helperStore = (db: Database) => ({
    */
   async removeSome(call: WithDeadline, helperId: bigint): Promise<boolean | undefined> {
     if (!(await lockRow(db, 'test_helpers', helperId, call))) return undefined
-    const links = db.selectFrom('test_links').select('id').where('helper_id', '=', helperId)
+    const links = db.kysely.selectFrom('test_links').select('id').where('helper_id', '=', helperId)
     const { rows } = await execute(db, links.limit(PIECE), call.deadline)
     if (rows.length === 0) {
-      await execute(db, db.deleteFrom('test_helpers').where('id', '=', helperId), call.deadline)
+      await execute(
+        db,
+        db.kysely.deleteFrom('test_helpers').where('id', '=', helperId),
+        call.deadline,
+      )
       return true
     }
     const ids = rows.map(({ id }) => id)
-    await execute(db, db.deleteFrom('test_links').where('id', 'in', ids), call.deadline)
+    await execute(db, db.kysely.deleteFrom('test_links').where('id', 'in', ids), call.deadline)
     await count(db, call, helperId, -BigInt(ids.length))
     return false
   },
@@ -101,7 +105,9 @@ export const helperStore = (db: Database) => ({
 
 /** Adds to the number of visits of a helper. */
 async function count(db: Database, { deadline }: WithDeadline, id: bigint, by: bigint) {
-  const change = db.updateTable('test_helpers').set((eb) => ({ visits: eb('visits', '+', by) }))
+  const change = db.kysely
+    .updateTable('test_helpers')
+    .set((eb) => ({ visits: eb('visits', '+', by) }))
   await execute(db, change.where('id', '=', id), deadline)
 }
 
@@ -114,7 +120,7 @@ const newHelper = creation(
 const helperById = lookUp<bigint, Helper>({
   select(db, ids) {
     const wanted = ids.map((value) => value((id) => id))
-    return db.selectFrom('test_helpers').selectAll().where('id', 'in', wanted)
+    return db.kysely.selectFrom('test_helpers').selectAll().where('id', 'in', wanted)
   },
   identityOf: (helper) => (typeof helper === 'bigint' ? helper : helper.id),
 })
@@ -122,8 +128,8 @@ const helperById = lookUp<bigint, Helper>({
 const pageOfVisits = pages({
   id: 'test_links.visit_id',
   select(db, _: Has<ListVisitsOfHelper>) {
-    return db
-      .selectFrom(engineOf(db).forceIndex('test_links', 'test_links_helper'))
+    return db.kysely
+      .selectFrom(db.engine.forceIndex('test_links', 'test_links_helper'))
       .innerJoin('test_visits', 'test_visits.id', 'test_links.visit_id')
       .select(fields)
   },

@@ -22,7 +22,7 @@ async function newDb(to = url, size = 10, timeout = 5_000): Promise<Database> {
   })
   return db
 }
-const list = (db: Database) => execute(db, db.selectFrom('pets').select('id'))
+const list = (db: Database) => execute(db, db.kysely.selectFrom('pets').select('id'))
 const sent = (pattern: RegExp) => proxy.statements.filter((text) => pattern.test(text)).length
 
 test('a lone call does not wait for a server that accepts its connection and stays silent', async () => {
@@ -106,7 +106,7 @@ async function idsOf(db: Database, count: number): Promise<Set<unknown>> {
   // On a busy machine one may end before another begins.
   await until('they are used at once', async () => {
     const asked = Array.from({ length: count }, () =>
-      sql<{ id: bigint }>`select connection_id() as id, sleep(0.05)`.execute(db),
+      execute(db, sql<{ id: bigint }>`select connection_id() as id, sleep(0.05)`),
     )
     ids = new Set((await Promise.all(asked)).map(({ rows }) => rows[0]?.id))
     return ids.size === count
@@ -161,10 +161,11 @@ test('a server that says that it may not write: all sessions that were opened be
   const before = await idsOf(db, 4)
   await using locker = await openSql(direct.url)
   await locker('lock tables api_keys write')
-  const inUse = execute(db, db.selectFrom('api_keys').select('id'))
+  const inUse = execute(db, db.kysely.selectFrom('api_keys').select('id'))
   await until('it waits', async () => (await running(admin, 'select `id`%')).length === 1)
   const said = proxy.failAt(/^update `pets`/, 1290)
-  await expect(db.updateTable('pets').set({ status: 'sold' }).execute()).rejects.toThrow()
+  const sale = db.kysely.updateTable('pets').set({ status: 'sold' })
+  await expect(execute(db, sale)).rejects.toThrow()
   await said
   await until('the idle ones have ended', () => proxy.clients === 1)
   await locker('unlock tables')

@@ -22,7 +22,7 @@ test('a server that hangs gets a second log-in soon, and then one a minute: also
   const begun: number[] = []
   for (let seconds = 0.25; seconds <= 150; seconds += 0.25) {
     for (let call = 0; call < 2; call++) {
-      execute(db, db.selectFrom('pets').select('id')).catch(() => {})
+      execute(db, db.kysely.selectFrom('pets').select('id')).catch(() => {})
     }
     await vi.advanceTimersByTimeAsync(250)
     await turn()

@@ -32,15 +32,15 @@ async function newPool(settings: { timeout?: number } = {}, to = url) {
   return { db, usage }
 }
 const list = (db: Database, deadline?: Deadline) =>
-  execute(db, db.selectFrom('pets').select('id'), deadline)
+  execute(db, db.kysely.selectFrom('pets').select('id'), deadline)
 const pagesOfKeys = pages({
   id: 'api_keys.id',
-  select: (db) => db.selectFrom('api_keys').select('id'),
+  select: (db) => db.kysely.selectFrom('api_keys').select('id'),
   item: ({ id }) => id,
 })
-const write = (db: Database) => db.updateTable('pets').set({ status: 'sold' }).execute()
+const write = (db: Database) => execute(db, db.kysely.updateTable('pets').set({ status: 'sold' }))
 const idOf = async (db: Database) =>
-  (await sql<{ id: bigint }>`select connection_id() as id`.execute(db)).rows[0]?.id
+  (await execute(db, sql<{ id: bigint }>`select connection_id() as id`)).rows[0]?.id
 
 /** Opens this many connections, which are idle afterwards. Returns their number, greater where a busy machine takes a second for one. */
 async function warm(db: RootDatabase, count: number): Promise<number> {
@@ -59,14 +59,14 @@ describe('the limits', () => {
     ['a change', write],
     ['a transaction', (db) => inTransaction(db, write)],
     ['a transaction that begins with a read', (db) => inTransaction(db, list)],
-    ['raw SQL', (db) => sql`select id from pets`.execute(db)],
+    ['raw SQL', (db) => execute(db, sql`select id from pets`)],
   ])('%s is a write, and six writes that wait leave connections for reads', async (_, work) => {
     const { db, usage } = await newPool({ timeout: 30_000 })
     await using rival = await openSql(direct.url)
     await rival('lock tables pets write')
     const writes = Array.from({ length: 8 }, () => work(db))
     await until('two wait for their turn', () => usage.used === 6 && usage.waiting === 2)
-    const keys = () => execute(db, db.selectFrom('api_keys').select('id'))
+    const keys = () => execute(db, db.kysely.selectFrom('api_keys').select('id'))
     expect(await Promise.all(Array.from({ length: 5 }, keys))).toHaveLength(5)
     // Concurrent pages share a query, which is a read too.
     using soon = new Deadline(10_000)
@@ -81,7 +81,7 @@ describe('the limits', () => {
     const { db } = await newPool({ timeout: 20_000 })
     proxy.stall()
     using gone = new Deadline(20_000)
-    const ask = () => execute(db, db.selectFrom('pets').select('id'), gone)
+    const ask = () => execute(db, db.kysely.selectFrom('pets').select('id'), gone)
     const outcomes = Promise.allSettled(Array.from({ length: 10 }, ask))
     await until('one is being opened', () => proxy.clients > 0)
     gone.giveUp(new Error('Gone'))
@@ -107,7 +107,7 @@ describe('lost connections', () => {
     proxy.forget()
     using gone = new Deadline(20_000)
     let hasEnded = false // as it does where a busy machine takes half a second to begin
-    const first = execute(db, db.selectFrom('pets').select('id'), gone)
+    const first = execute(db, db.kysely.selectFrom('pets').select('id'), gone)
       .catch(() => {})
       .finally(() => {
         hasEnded = true
@@ -179,7 +179,7 @@ describe('kills', () => {
     using deadline = new Deadline(20_000)
     const sleeps = async () => (await running(admin, 'select sleep(20)%')).length > 0
     void until('it runs', sleeps).then(() => deadline.giveUp(new DatabaseTimeoutError(500)))
-    await db.executeQuery({ ...sql`select sleep(20)`.compile(db), deadline } as never)
+    await execute(db, sql`select sleep(20)`, deadline)
   }
   const sentSince = (before: number, pattern: RegExp) =>
     proxy.statements.slice(before).filter((text) => pattern.test(text)).length
@@ -229,7 +229,7 @@ describe('the end of a pool', () => {
   test('waits for the rows of a statement', async () => {
     const { db } = await newPool({ timeout: 10_000 })
     await admin('select get_lock(database(), 20)')
-    const slow = sql<{ got: bigint }>`select get_lock(database(), 20) as got`.execute(db)
+    const slow = execute(db, sql<{ got: bigint }>`select get_lock(database(), 20) as got`)
     await until('it runs', async () => (await running(admin, 'select get_lock%')).length === 1)
     const end = ended(db)
     const waits = admin('select 1').then(() => 'waits')

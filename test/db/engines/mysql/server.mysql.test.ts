@@ -7,6 +7,7 @@ import type { RootDatabase } from '../../../../db/database.ts'
 import { Deadline } from '../../../../db/deadline.ts'
 import { DatabaseUnavailableError } from '../../../../db/errors.ts'
 import { TABLES } from '../../../../db/migrations.ts'
+import { execute } from '../../../../db/statement.ts'
 import { inTransaction } from '../../../../db/transaction.ts'
 import { petStore } from '../../../../src/petstore/pets/store.ts'
 import { pass } from '../../../support/clock.ts'
@@ -43,7 +44,7 @@ const withUser = (name: string, search = '') =>
 test('a setting that may lose what was acknowledged is reported once', async () => {
   const warnings: string[] = []
   const { db } = await newDb(url, (warning) => warnings.push(warning))
-  await Promise.all([1, 2, 3].map(() => sql`select sleep(0.1)`.execute(db)))
+  await Promise.all([1, 2, 3].map(() => execute(db, sql`select sleep(0.1)`)))
   expect(warnings).toEqual([
     expect.stringMatching(/has innodb_flush_log_at_trx_commit = 2, not 1: .* may lose/),
     ...warnings.slice(1).map(() => expect.stringMatching(/has sync_binlog = 0/)),
@@ -65,7 +66,7 @@ test('a table that loses its transactions while the service runs: a minute later
   await admin('alter table pets_of_2025 engine = MyISAM')
   expect(await sold()).toHaveLength(1)
   const idOf = async () =>
-    (await sql<{ id: bigint }>`select connection_id() as id`.execute(db)).rows[0]?.id
+    (await execute(db, sql<{ id: bigint }>`select connection_id() as id`)).rows[0]?.id
   const id = await idOf()
   await admin('alter table pets engine = MyISAM')
   await admin(`kill ${id}`)
@@ -85,7 +86,7 @@ test('a table that loses its transactions while the service runs: a minute later
 test('a table that loses its transactions: noticed once a session is replaced, which ends the others too', async () => {
   const { db, sold } = await newDb()
   const ids = async () => {
-    const ask = () => sql<{ id: bigint }>`select connection_id() as id, sleep(0.1)`.execute(db)
+    const ask = () => execute(db, sql<{ id: bigint }>`select connection_id() as id, sleep(0.1)`)
     const answers = await Promise.all([ask(), ask(), ask()])
     return answers.map(({ rows }) => Number(rows[0]?.id))
   }
@@ -108,7 +109,7 @@ test('a table that loses its transactions: noticed once a session is replaced, w
 
 test('a trigger that is added while the service runs: once a session is replaced, all sessions know', async () => {
   const { db } = await newDb()
-  const ask = () => sql`select sleep(0.1)`.execute(db)
+  const ask = () => execute(db, sql`select sleep(0.1)`)
   await Promise.all([ask(), ask(), ask()])
   expect(await hasConsecutiveIds(db)).toBe(true)
   await admin('create trigger other before insert on pets for each row set new.id = new.id')
@@ -129,7 +130,8 @@ test('a server whose transactions only read, by default', async () => {
   const { db } = await newDb()
   using deadline = new Deadline(5_000)
   const { id } = await addPet(petStore(db), { deadline }, { name: 'Max', ...pet })
-  await inTransaction(db, (inside) => inside.deleteFrom('pets').where('id', '=', id).execute())
+  const removal = db.kysely.deleteFrom('pets').where('id', '=', id)
+  await inTransaction(db, (inside) => execute(inside, removal))
 })
 
 const pet = { categoryId: 3n, status: 'available' } as const
@@ -274,9 +276,9 @@ test('the socket of a server on this machine, also for the end of a statement', 
   const [{ path } = {}] = await admin('select @@socket as path')
   const { db } = await newDb(`${url.replace('127.0.0.1', 'db.invalid')}?socketPath=${path}`)
   using deadline = new Deadline(300)
-  const before = await sql`select 1 as one`.execute(db)
+  const before = await execute(db, sql`select 1 as one`)
   expect(before.rows).toEqual([{ one: 1n }])
-  const late = db.executeQuery({ ...sql`select sleep(20)`.compile(db), deadline } as never)
+  const late = execute(db, sql`select sleep(20)`, deadline)
   await expect(late).rejects.toThrow('cannot be used')
   await until('it ends', async () => (await running(admin, 'select sleep%')).length === 0, 10_000)
 })
@@ -343,7 +345,7 @@ test.each(['en_US', 'de_DE'])(
         sql`${sql.raw(before)}${value}${sql.raw(String(after))}`,
         sql.raw(statement.replace('?', () => `'${value.replaceAll("'", "''")}'`)),
       ]) {
-        const error: Error = await query.execute(db).then(
+        const error: Error = await execute(db, query).then(
           () => expect.unreachable(statement),
           (error) => error,
         )

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect } from '../../../../db/connect.ts'
+import { execute } from '../../../../db/statement.ts'
 import { type MysqlServer, startMysql } from '../../../support/mysql.ts'
 import { failToStart, programs, runToEnd } from '../../../support/process.ts'
 import { type Proxy as Between, proxied } from '../../../support/proxy.ts'
@@ -97,9 +98,15 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
 
   test('a session has the settings whose lack shows only under load or after a loss', async () => {
     await using db = await connect(databaseUrl)
-    const { rows } = await sql`select @@unique_checks as checks, @@wait_timeout as idle`.execute(db)
+    const { rows } = await execute(
+      db,
+      sql`select @@unique_checks as checks, @@wait_timeout as idle`,
+    )
     expect(rows).toEqual([{ checks: 1n, idle: 60n }])
-    const limit = await sql<{ Value: string }>`show variables like 'max_statement_time'`.execute(db)
+    const limit = await execute(
+      db,
+      sql<{ Value: string }>`show variables like 'max_statement_time'`,
+    )
     expect(limit.rows.filter(({ Value }) => Number(Value) !== 0)).toEqual([])
   })
 
@@ -149,14 +156,10 @@ describe.skipIf(process.env.TEST_DATABASE_URL)('unsuitable settings', () => {
       ['transaction_isolation', /^set session transaction .*/, 'do 0'],
     ])('a wrong %s: the connection is rejected', async (name, part, instead = '') => {
       proxy.rewrite((statement) => statement.replace(part, instead))
-      const db = await connect(url)
-      const refused = await db.connection().execute(async (session) => {
-        const ask = () => sql`select 1`.execute(session).catch((error) => error)
-        const first = await ask()
-        expect((await ask()).name, 'a second statement').toBe('DatabaseUnavailableError')
-        return first
-      })
-      await db.destroy()
+      await using db = await connect(url)
+      const ask = () => execute(db, sql`select 1`).catch((error) => error)
+      const refused = await ask()
+      expect((await ask()).name, 'a second statement').toBe('DatabaseUnavailableError')
       expect(refused).toMatchObject({
         name: 'DatabaseUnavailableError',
         hadNoEffect: true,

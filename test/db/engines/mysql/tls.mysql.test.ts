@@ -39,11 +39,11 @@ test('REQUIRED encrypts all connections, also the one that ends a statement', as
   await expect(openSql(encrypted.url), 'clear text').rejects.toThrow()
   const db = await connect(await newUrl('REQUIRED'))
   onTestFinished(() => db.destroy())
-  const { rows } = await sql<{ Value: string }>`show status like 'Ssl_cipher'`.execute(db)
+  const { rows } = await execute(db, sql<{ Value: string }>`show status like 'Ssl_cipher'`)
   expect(rows).toEqual([expect.objectContaining({ Value: expect.stringMatching(/./) })])
 
   using deadline = new Deadline(300)
-  const sleep = db.selectNoFrom(sql`sleep(30)`.as('slept'))
+  const sleep = db.kysely.selectNoFrom(sql`sleep(30)`.as('slept'))
   await expect(execute(db, sleep, deadline)).rejects.toThrow(DatabaseTimeoutError)
   await using admin = await openSql(encrypted.url + OWN)
   await vi.waitFor(async () => expect(await running(admin, '%sleep(30)%')).toEqual([]), 20_000)
