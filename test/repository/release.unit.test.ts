@@ -1,4 +1,6 @@
 /** What CONTRIBUTING says of a release: the numbers that must agree. */
+import { spawnSync } from 'node:child_process'
+import path from 'node:path'
 import { expect, test } from 'vitest'
 import clientManifest from '../../client/package.json' with { type: 'json' }
 import manifest from '../../package.json' with { type: 'json' }
@@ -15,6 +17,10 @@ const sections = readRoot('CHANGELOG.md')
   })
 const isUnreleased = sections[0]?.heading === '[Unreleased]'
 const releases = isUnreleased ? sections.slice(1) : sections
+/** The rows of docs/upgrades.md: each with its version and its commit. */
+const listed = [...readRoot('docs/upgrades.md').matchAll(/^\| ([\d.]+) \| `([\da-f]{8})` \|/gm)]
+const git = (...args: string[]) =>
+  spawnSync('git', args, { cwd: path.join(import.meta.dirname, '../..'), encoding: 'utf8' })
 
 test('the newest release of the changelog is the version of the service', () => {
   expect(releases[0]?.heading.split(' - ')[0]).toBe(`[${manifest.version}]`)
@@ -33,11 +39,23 @@ test('each release of the changelog has a version, a later date than the one bef
 })
 
 test('docs/upgrades.md has the commit of each release; the newest is added after it', () => {
-  const rows = readRoot('docs/upgrades.md').matchAll(/^\| ([\d.]+) \| `[\da-f]{8}` \|/gm)
-  const listed = [...rows].map(([, version]) => `[${version}]`)
+  const versions = listed.map(([, version]) => `[${version}]`)
   const released = releases.map(({ heading }) => heading.split(' - ')[0])
-  expect([released, released.slice(1)]).toContainEqual(listed)
+  expect([released, released.slice(1)]).toContainEqual(versions)
 })
+
+test.for(listed)(
+  'the commit of $1 has its version, and the files that the changelog says it added',
+  ([, version = '', commit = ''], { skip }) => {
+    const { status, stdout } = git('ls-tree', '-r', '--name-only', commit)
+    skip(status !== 0, 'the history has no such commit: git fetch --unshallow')
+    const has = JSON.parse(git('show', `${commit}:package.json`).stdout)
+    expect(has.version).toBe(version)
+    const { text = '' } = releases.find(({ heading }) => heading.startsWith(`[${version}]`)) ?? {}
+    const named = [...text.matchAll(/`((?:bin|deploy)\/[\w@./-]+\w)`/g)].map(([, name]) => name)
+    expect(stdout.split('\n')).toEqual(expect.arrayContaining(named))
+  },
+)
 
 test.each(['README.md', 'client/README.md', 'examples/storefront/README.md'])(
   '%s names the file of the client package',
