@@ -104,20 +104,25 @@ function mistakesOf(written: string, name: string): number {
   return mistakes + rest.length
 }
 
-const SPACE = String.raw`[^\S\n]*`
-const COMMENT = String.raw`#[^\n]*`
-/** Node knows `export` with a space behind it alone: a tab would make it a part of the name. */
-const NAME = String.raw`(?:export +)?[A-Za-z_][\w.]*`
+/** Node would take another space for a part of the name, such as that of a text from a page. */
+const SPACE = '[ \\t]*'
+/** Some editors end a line at other characters, too; Node would not see the variable of the next line. */
+const END = '(?:\\r?\\n|$)'
+const REST = '[^\\n\\r\\v\\f\\x85\\u2028\\u2029]*'
+const COMMENT = `#${REST}`
 /** It may have several lines, and a comment behind it. */
 const QUOTED = `(?:"[^"]*"|'[^']*'|\`[^\`]*\`)${SPACE}(?:${COMMENT})?`
-const PLAIN = String.raw`[^\s"'${'`'}][^\n]*`
-const VARIABLE = `${NAME}${SPACE}=(?:${SPACE}(?:${QUOTED}|${PLAIN})|\\r?)`
+const PLAIN = `[^\\s\\x85"'\`]${REST}`
+const VARIABLE = `[A-Za-z_][\\w.]*${SPACE}=(?:${SPACE}(?:${QUOTED}|${PLAIN}))?`
 
 /**
  * The lines of .env: blank, a comment, or NAME=value. After a missing quote, or a space for a value, Node
  * would take the next variable for the value.
  */
-const LINES = new RegExp(`${SPACE}(?:${COMMENT}|${VARIABLE})?(?:\\n|$)`, 'gy')
+const LINES = new RegExp(`${SPACE}(?:${COMMENT}|(?:export[ \\t]+)?(${VARIABLE}))?${END}`, 'gy')
+
+/** What looks like a space, or like the end of a line, and is none in .env. */
+const FOREIGN = /[^\S \t\r\n]|\x85|\r(?!\n)/
 
 /** Returns the variables of the environment and those of the file .env. Throws UsageError. */
 export const loadVariables = (): [environment: Variables, dotenv: Variables] => [
@@ -133,11 +138,21 @@ export function isJournal(fd: number): boolean {
 
 /** Returns the variables of a text in the format of .env. Throws UsageError for another line. */
 export function parseDotenv(text: string): Variables {
-  const rest = text.replace(LINES, '') // from the first line that is none of these
-  if (rest === '') return parseEnv(text)
+  // Node takes an indented comment behind another one for a variable, and a tab behind `export` for a part of the name.
+  const variables: string[] = []
+  const rest = text.replace(LINES, (_, variable?: string) => {
+    if (variable) variables.push(variable)
+    return ''
+  })
+  if (rest === '') return parseEnv(variables.join('\n'))
   const number = text.slice(0, -rest.length).split('\n').length
-  throw new UsageError(`Line ${number} of .env must be NAME=value`)
+  const [foreign] = FOREIGN.exec(rest.split(/(?<=\n)/)[0] ?? '') ?? []
+  const without = foreign ? `, without the character U+${codeOf(foreign)}` : ''
+  throw new UsageError(`Line ${number} of .env must be NAME=value${without}`)
 }
+
+const codeOf = (character: string): string =>
+  character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
 
 /**
  * Returns the text of the file .env, which is empty without the file. A FIFO is waited for. Throws UsageError, which is

@@ -377,14 +377,41 @@ test('the embedded database in Kubernetes is a warning', () => {
 })
 
 test('a line of .env that is neither blank, nor a comment, nor NAME=value ends the start', () => {
-  const good = `# it's a "comment\n\n export PORT = 1 \r\nA='#\n\nx'\r\nB="it's" # y\n`
-  expect(parseDotenv(good)).toMatchObject({ PORT: '1', A: '#\n\nx', B: "it's" })
-  const wrong = ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1', 'export\tA=1']
+  const good = `# it's\u00A0a "comment\n  # C='\n\texport \tPORT\t= 1 \r\nA='#\n\u2028x'\r\nB="it's"\t# y\nC=a\u3000b\n`
+  const variables = { PORT: '1', A: '#\n\u2028x', B: "it's", C: 'a\u3000b' }
+  expect(parseDotenv(good)).toEqual({ ...variables })
+  const wrong = ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1', 'A B=1']
   // Node would take the next line for the value.
   const swallowing = ['C= ', 'C= \r', 'C= "x', "C='", 'C="x\nDATABASE_URL="mysql://x"']
   for (const line of [...wrong, ...swallowing]) {
     expect(() => parseDotenv(`${good}${line}\n`), line).toThrow(
       new UsageError('Line 8 of .env must be NAME=value'),
     )
+  }
+})
+
+test.each([
+  ...['\u00A0', '\u3000', '\uFEFF', '\v', '\f', '\u2028'].map((space) => ({
+    character: space,
+    lines: [
+      `${space}A=1`,
+      `A${space}=1`,
+      `A=${space}1`,
+      `A="1"${space}`,
+      `export${space}A=1`,
+      space,
+    ],
+  })),
+  // Some editors end a line at these: what stands behind them would be a part of the comment, or of the value.
+  ...['\r', '\v', '\f', '\u0085', '\u2028', '\u2029'].map((end) => ({
+    character: end,
+    lines: [`#${end}A=1`, `B=1${end}A=1`, `B=1 #${end}A=1`, `B="1" #${end}A=1`, `B=${end}A=1`],
+  })),
+])('a character of .env that is neither a space nor ends a line: $character', (row) => {
+  const code = row.character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
+  const message = `Line 2 of .env must be NAME=value, without the character U+${code}`
+  for (const line of row.lines) {
+    const text = `#\n${line}\n`
+    expect(() => parseDotenv(text), JSON.stringify(line)).toThrow(new UsageError(message))
   }
 })
