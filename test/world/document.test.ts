@@ -6,6 +6,7 @@ import { expect, onTestFinished } from 'vitest'
 import { type Project, run } from '../support/client-package.ts'
 import { freePort } from '../support/mysql.ts'
 import { serviceForFile, startService } from '../support/service.ts'
+import { up, visitResources } from '../visits/router.ts'
 import { npmTrial, runIn, serve } from './trial.ts'
 
 const service = await serviceForFile()
@@ -193,6 +194,29 @@ npmTrial('openapi-typescript', TYPED, async (project) => {
   onTestFinished(fresh.stop)
   await runIn(project, 'consumer.ts', `${fresh.origin}/v1`, fresh.key, 'invalid, too')
   return 'compiles, and calls every operation by openapi-fetch'
+})
+
+const TYPES = ['openapi-typescript', '@hey-api/openapi-ts', 'typescript@5']
+npmTrial('Types of a creation with defaults', TYPES, async (project) => {
+  const visits = await startService({}, { resources: visitResources, prepare: up })
+  onTestFinished(visits.stop)
+  const compiled = async (document: string) => {
+    project.write('openapi.json', document)
+    const bin = 'node_modules/.bin'
+    await runIn(project, `${bin}/openapi-typescript`, 'openapi.json', '--output', 'typescript.ts')
+    const plugins = ['@hey-api/typescript', '@hey-api/transformers'].flatMap((name) => ['-p', name])
+    const args = ['--input', 'openapi.json', '--output', 'hey-api', ...plugins]
+    await runIn(project, `${bin}/openapi-ts`, ...args)
+    const { code } = await run(process.execPath, tsc('defaults.ts'), project.folder)
+    return code
+  }
+  project.write('defaults.ts', fileOf('defaults.ts'))
+  const document = await (await fetch(`${visits.origin}/v1/openapi.json`)).text()
+  expect(await compiled(document)).toBe(0)
+  // With a default, the field is required.
+  const withDefault = document.replaceAll('"description":"Whether it', '"default":false,$&')
+  expect(await compiled(withDefault)).not.toBe(0)
+  return 'compiles without the fields that have a default, by openapi-typescript and @hey-api/openapi-ts'
 })
 
 npmTrial('Prism as a validating proxy', ['@stoplight/prism-cli', ...TYPED], async (project) => {

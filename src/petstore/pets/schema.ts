@@ -21,10 +21,9 @@ export const NewPet = z
         examples: ['Rex'],
       }),
       categoryId: int64Input({ description: categoryDescription, examples: [3] }),
-      // With `default`, client generators would make the field required.
-      status: PetStatus.optional()
-        .transform((status = 'available') => status)
-        .meta({ description: 'Availability of the animal: `available` when it is left out.' }),
+      status: PetStatus.default('available').meta({
+        description: 'Availability of the new animal.',
+      }),
     },
     notAnObject,
   )

@@ -269,6 +269,50 @@ test('every parameter and field has a description, also behind optional()', () =
   expect(make(served, 'https://x/v1')).toContain('"description":"Keep only this color."')
 })
 
+test('a default of a body is in its description alone, also in objects and lists; a parameter has its own', () => {
+  const place = z.object({ floor: z.int().default(0).meta({ description: 'The floor.' }) })
+  const one = z.object({ size: z.enum(['s', 'm']).default('m'), default: z.boolean() })
+  const Parcel = z.object({
+    place: place.meta({ id: 'Place' }),
+    toys: z.array(one).default([]),
+    note: z.string().nullable().default(null).meta({ description: 'A note.' }),
+  })
+  const meta = { example: 'Sent', exampleInput: { place: {} } }
+  const send = (path: `/${string}`) =>
+    procedure
+      .meta(described('POST', path, meta))
+      .input(Parcel.meta({ id: 'Parcel' }))
+      .output(z.string())
+      .mutation(({ ctx }) => write(ctx, async () => 'Sent'))
+  const list = procedure
+    .meta(described('GET', '/parcels', { example: 'None' }))
+    .input(z.object({ floor: z.int().default(0) }))
+    .output(z.string())
+    .query(async () => 'None')
+  const served = router({ send: send('/parcels'), sendAgain: send('/parcels/again'), list })
+  const { paths, components } = JSON.parse(make(served, 'https://x/v1'))
+  expect(components.schemas.Parcel.properties).toEqual({
+    place: { $ref: '#/components/schemas/Place' },
+    toys: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          size: { type: 'string', enum: ['s', 'm'], description: 'Default: `m`.' },
+          default: { type: 'boolean' },
+        },
+        required: ['default'],
+      },
+      description: 'Default: `[]`.',
+    },
+    note: { type: ['string', 'null'], description: 'A note. Default: `null`.' },
+  })
+  const { floor } = components.schemas.Place.properties
+  expect(floor).toMatchObject({ type: 'integer', description: 'The floor. Default: `0`.' })
+  expect(floor).not.toHaveProperty('default')
+  expect(paths['/parcels'].get.parameters[0].schema.default).toBe(0)
+})
+
 test('a tag with two texts, and a schema with the id of another, are refused', () => {
   const toy = (path: `/${string}`, text = 'Toys.', id = 'Toy') =>
     procedure

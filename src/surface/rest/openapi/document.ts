@@ -10,6 +10,7 @@
  * | `responses` | 200, and errors as `{ message, code, issues }` | a creation is 201, a removal 204, and an error is an `Error` |
  * | `parameters` | with the description in the schema, or without one behind `optional()` | programs look for it in the parameter |
  * | `requestBody` | with the schema inline | generators name a type after its reference |
+ * | `default` | in parameters and bodies | of bodies it is in the description: see bodies.ts |
  * | `additionalProperties` | false for outputs | answers may gain fields |
  * | `x-codeSamples`, `components.headers`, `Idempotency-Key` | nothing | they are of this service |
  */
@@ -23,6 +24,7 @@ import type { RestMeta } from '../../../procedure/meta.ts'
 import { DEFAULT_LIMIT, MAX_LIMIT } from '../../../procedure/paging.ts'
 import { replaceBigints } from '../exact-json.ts'
 import type { Route } from '../routes.ts'
+import { describeDefaults } from './bodies.ts'
 import * as fixed from './components.ts'
 import { serversOf, trpcUrlOf } from './published.ts'
 
@@ -120,6 +122,7 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
   delete object.requestBody
   if (!route.readsBody) return object
   const schema = body.content['application/json']?.schema ?? {}
+  describeDefaults(schema, schemas)
   const id = input.meta()?.id
   if (!id) throw new TypeError(`The body of ${name} has no id`) // `routesOf` has checked it
   if (schemas[id] && JSON.stringify(schemas[id]) !== JSON.stringify(schema))
