@@ -30,8 +30,13 @@ import type { Demand, Session, Sessions, Statement } from './session.ts'
 /** The part of the sessions that may write: while all writes wait for a lock, reads continue. */
 const WRITERS = 0.6
 
-/** The part of the sessions that a line may have: many callers of a slow statement would take all, and delay others. */
+/**
+ * The part of the sessions of its use that a line may have, and never all of several: many callers of a slow
+ * statement, or of a row that is locked, would take all, and delay others.
+ */
 const OF_A_LINE = 0.8
+const mostOfALine = (sessions: number): number =>
+  Math.max(1, Math.min(Math.ceil(sessions * OF_A_LINE), sessions - 1))
 
 export interface QueueSettings {
   /** Maximum number of sessions in use. */
@@ -65,7 +70,7 @@ export class Queue implements Runner, Demand {
   readonly #isInProcess: boolean
   readonly #size: number
   readonly #writers: number
-  readonly #ofALine: number
+  readonly #ofALine: Record<'read' | 'write', number>
   readonly #usage: Usage
   readonly #sessions: Sessions
   /** The number of sessions in use that may write, and of those of readiness, which `#usage` leaves out. */
@@ -87,7 +92,7 @@ export class Queue implements Runner, Demand {
     this.statements = statements
     this.#size = size
     this.#writers = writers ?? Math.max(1, Math.floor(size * WRITERS))
-    this.#ofALine = Math.ceil(size * OF_A_LINE)
+    this.#ofALine = { read: mostOfALine(size), write: mostOfALine(this.#writers) }
     this.timeout = timeout ?? Number.POSITIVE_INFINITY
     this.#usage = usage ?? { used: 0, waiting: 0 }
     this.#isInProcess = isInProcess
@@ -208,7 +213,7 @@ export class Queue implements Runner, Demand {
     if (use === 'readiness') return 1 - this.#ofReadiness
     const left = this.#size - this.#usage.used
     const free = use === 'read' ? left : Math.min(left, this.#writers - this.#writing)
-    return Math.min(free, this.#ofALine - running)
+    return Math.min(free, this.#ofALine[use] - running)
   }
 
   /** The number of sessions that the waiting lines could have now. */

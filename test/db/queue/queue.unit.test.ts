@@ -7,7 +7,7 @@ import {
   RejectedRowError,
 } from '../../../db/errors.ts'
 import { guarded } from '../../../db/guard.ts'
-import type { StatementPlan } from '../../../db/plan.ts'
+import type { StatementPlan, Use } from '../../../db/plan.ts'
 import type { Queue } from '../../../db/queue.ts'
 import { ControlledSession, drain, forever, newQueue, planOf, turns } from './sessions.ts'
 
@@ -39,11 +39,11 @@ function queueOf(options: Parameters<typeof newQueue>[0]) {
   }
 }
 
-/** Occupies this many sessions, and returns a function that frees one. */
+/** Occupies this many sessions by lines of two uses, and returns a function that frees one. */
 async function occupy(queue: Queue, count: number) {
-  const taken = Array.from({ length: count }, () => queue.borrow('read', forever()))
-  const sessions = await Promise.all(taken)
-  return () => queue.giveBack(sessions.pop() as ControlledSession, 'read')
+  const uses = Array.from({ length: count }, (_, index) => (index % 2 === 0 ? 'read' : 'write'))
+  const sessions = await Promise.all(uses.map((use) => queue.borrow(use, forever())))
+  return () => queue.giveBack(sessions.pop() as ControlledSession, uses.pop() as Use)
 }
 
 test('what is alone begins in its turn, with the calls of the same moment', async () => {
@@ -365,33 +365,49 @@ test('readiness has the next session before all calls, or one beyond all', async
 })
 
 test.each([
-  [1, 1],
-  [2, 1],
-  [5, 3],
-  [10, 6],
-])('of %i sessions, %i may write', async (size, writers) => {
-  const { queue, sessions, usage } = queueOf({ size })
-  const writes = Array.from({ length: size + 1 }, () => queue.borrow('write', forever()))
+  [1, 1, 1],
+  [2, 1, 1],
+  [4, 2, 1],
+  [5, 3, 2],
+  [10, 6, 5],
+])('of %i sessions, %i may write, %i of them in one line', async (size, writers, ofALine) => {
+  const { queue, call, sessions, usage } = queueOf({ size })
+  const inputs = Array.from({ length: size + 1 }, (_, input) => input)
+  const writes = inputs.map(() => queue.borrow('write', forever()))
+  expect(usage.used).toBe(ofALine)
+  call(planOf('changes', twice, { maxSize: 1, use: 'write' }), ...inputs)
+  await turns(2)
   expect(usage.used).toBe(writers)
-  const reads = Array.from({ length: size + 1 }, () => queue.borrow('read', forever()))
+  const reads = inputs.map(() => queue.borrow('read', forever()))
+  call(planOf('single', twice, { maxSize: 1 }), ...inputs)
+  await turns(2)
   expect(usage.used).toBe(size)
   expect(sessions.taken.size).toBe(size)
   expect([...reads, ...writes]).toHaveLength(2 * size + 2)
 })
 
-test('a line has at most eight of ten sessions', async () => {
-  const { queue, call, inputs } = queueOf({ size: 10 })
-  for (let count = 0; count < 9; count++) void queue.borrow('read', forever())
+test.each([
+  [1, 1],
+  [2, 1],
+  [4, 3],
+  [10, 8],
+])('of %i sessions, a line that reads has at most %i', async (size, most) => {
+  const { queue, call, inputs, usage } = queueOf({ size })
+  for (let count = 0; count <= size; count++) void queue.borrow('read', forever())
+  expect(usage.used).toBe(most)
   call(lookUps, 1)
   call(pages, 2)
   await turns(2)
-  expect(inputs()).toEqual([[1], [2]])
+  expect(inputs()).toEqual([[1], [2]].slice(0, size - most))
 })
 
 test('the queue asks for as many sessions as could be used', async () => {
   const { queue, sessions, call } = queueOf({ size: 10, open: 0 })
   const last = () => sessions.prepared.at(-1)
   for (let count = 0; count < 8; count++) void queue.borrow('write', forever())
+  expect(last(), 'of a line that writes').toBe(5)
+  call(inserts, 1, 2)
+  await turns(2)
   expect(last(), 'writers').toBe(6)
   void queue.borrow('read', forever())
   expect(last()).toBe(7)

@@ -117,7 +117,6 @@ export class World {
   readonly frozen = new Set<Running>()
   readonly size: number
   readonly #writers: number
-  readonly #ofALine: number
   readonly #made: ReturnType<typeof newQueue>
   readonly #lines = new Map<string, Line>()
   readonly #inUse = new Map<ControlledSession, Work | undefined>()
@@ -130,7 +129,6 @@ export class World {
   constructor(size: number, open: number) {
     this.size = size
     this.#writers = Math.max(1, Math.floor(size * 0.6))
-    this.#ofALine = Math.ceil(size * 0.8)
     const catching =
       <Parameters extends unknown[]>(observe: (...parameters: Parameters) => void) =>
       (...parameters: Parameters) => {
@@ -425,7 +423,7 @@ export class World {
     check(writing <= this.#writers, 'no more sessions that write than allowed')
     check(usage.used === used, `${used} sessions are used, not ${usage.used}`)
     for (const [key, line] of this.#lines) {
-      const isTooMany = this.#running(line) > this.#ofALine
+      const isTooMany = this.#running(line) > this.#mostOf(line)
       check(!isTooMany, `${key} leaves sessions to others`)
     }
     const waiting = this.calls.filter(waits).length
@@ -452,7 +450,13 @@ export class World {
   /** The number of sessions that a line may have, but for the limit of those that write. */
   #leftFor(line: Line, used: number): number {
     if (line.use === 'readiness') return 1
-    return Math.min(this.size - used, this.#ofALine - this.#running(line))
+    return Math.min(this.size - used, this.#mostOf(line) - this.#running(line))
+  }
+
+  /** The number of sessions that a line may have: where its use has several, it leaves one in five, and one at least. */
+  #mostOf({ use }: Line): number {
+    const all = { read: this.size, write: this.#writers, readiness: 1 }[use]
+    return all === 1 ? 1 : all - Math.max(1, Math.floor(all / 5))
   }
 
   /** The number of sessions that a line has. */
