@@ -24,7 +24,12 @@ type Key = Pick<NewKey, 'api_key_id' | 'key_hash'>
  * Returns the key of a request by this holder of an API key. The fields of the parsed input are in the order of
  * the schema. Throws TypeError for an input that has no JSON.
  */
-export const keyOf = (holder: bigint, key: string, operation: string, input: unknown): NewKey => ({
+export const newKeyOf = (
+  holder: bigint,
+  key: string,
+  operation: string,
+  input: unknown,
+): NewKey => ({
   api_key_id: holder,
   key_hash: hashOf('sha256', key),
   operation,

@@ -34,12 +34,14 @@ export interface Creation<Input, Output> {
 }
 
 /**
- * Mutations with an Idempotency-Key, for the holder of the API key alone. If the key was used before, both methods
- * return the output of that call; they throw CONFLICT while that call is running, and UNPROCESSABLE_CONTENT if it
+ * Mutations with an Idempotency-Key, for the holder of the API key alone. If the key was used before, `runWork` and
+ * `create` return the output of that call; they throw CONFLICT while that call is running, and UNPROCESSABLE_CONTENT if it
  * was another one. They make up to three attempts, and six after conflicts with other transactions: to
  * repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
  */
 export interface KeyedWrites<Stores> {
+  /** Returns the key of a call; undefined without one. Throws BAD_REQUEST for an invalid header. */
+  keyOf(call: Call<Stores>): string | undefined
   /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */
   runWork<Output>(call: Call<Stores>, key: string, work: Work<Stores, Output>): Promise<Output>
   /** Creates a row in a transaction, which concurrent calls share, with the key and the checked output. Throws DuplicateError. */

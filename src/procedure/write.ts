@@ -1,5 +1,4 @@
 /** Mutations: transactions, or a single insert. They run again after an attempt that had no effect, or whose effect the key tells. */
-import { parseIdempotencyKey } from '../idempotency/header.ts'
 import type { Call, Creation, Work } from './call.ts'
 
 /**
@@ -31,8 +30,8 @@ export async function writeIdempotent<Stores, Output>(
   work: Work<Stores, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'writeIdempotent')
-  const key = parseIdempotencyKey(call.idempotencyHeader)
   const { keyedWrites } = call.service
+  const key = keyedWrites.keyOf(call)
   return wrote(
     call,
     key === undefined
@@ -52,9 +51,9 @@ export async function create<Stores, Input, Output>(
   input: Input,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'create')
-  const key = parseIdempotencyKey(call.idempotencyHeader)
-  outputOfRow(call, creation, ANY_ID, input)
   const { keyedWrites } = call.service
+  const key = keyedWrites.keyOf(call)
+  outputOfRow(call, creation, ANY_ID, input)
   return wrote(
     call,
     key === undefined

@@ -54,8 +54,8 @@ const layers = [
   'src/surface/trpc',
   'src/surface',
   'docs-page/src',
-  'src/procedure',
   'src/idempotency',
+  'src/procedure',
   'src/http',
   'src/errors',
   'src/observe',
@@ -103,6 +103,11 @@ test.each<[string, RegExp, RegExp]>([
     'surfaces do not import the database',
     /^src\/surface\/(rest|trpc)\//,
     /^db\/|kysely|mysql2|sqlite/,
+  ],
+  [
+    'the service reaches Idempotency-Keys from its start and its document alone',
+    /^src\/(?!idempotency|process|surface\/rest\/openapi)/,
+    /^src\/idempotency/,
   ],
   ['REST does not import tRPC', /^src\/surface\/rest\//, /^src\/surface\/trpc/],
   [

@@ -1,8 +1,8 @@
 /** Mutations with an Idempotency-Key, called without a surface. */
 import type { Database, RootDatabase } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
+import { DatabaseKeyedWrites } from '../../src/idempotency/keyed-writes.ts'
 import type { KeyedWrites, Operation, Shared, Work } from '../../src/procedure/call.ts'
-import { DatabaseKeyedWrites } from '../../src/procedure/keyed-writes.ts'
 
 interface Request {
   holder: bigint

@@ -5,9 +5,10 @@ import { KeyTakenError } from '../../db/errors.ts'
 import { pauseOrThrow } from '../../db/retry.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { problem } from '../errors/problem.ts'
-import * as idempotencyKeys from '../idempotency/store.ts'
-import type { Call, Creation, KeyedWrites, Work } from './call.ts'
-import { outputOfRow, outputOfWork } from './write.ts'
+import type { Call, Creation, KeyedWrites, Work } from '../procedure/call.ts'
+import { outputOfRow, outputOfWork } from '../procedure/write.ts'
+import { parseIdempotencyKey } from './header.ts'
+import * as idempotencyKeys from './store.ts'
 
 /** Makes one attempt of a mutation. `expired` is the id of the row of the key, which is removed. */
 type Attempt<Output> = (key: idempotencyKeys.NewKey, expired: bigint | undefined) => Promise<Output>
@@ -25,6 +26,10 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
     this.#db = db
     this.#createStores = createStores
     this.#lifetime = lifetime
+  }
+
+  keyOf({ idempotencyHeader }: Call): string | undefined {
+    return parseIdempotencyKey(idempotencyHeader)
   }
 
   /** The key is stored before the work, so that none begins while another instance uses the key. */
@@ -62,7 +67,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
   /** Returns the output of the attempts, or of the call that has stored the key. */
   async #once<Output>(call: Call, text: string, attempt: Attempt<Output>): Promise<Output> {
     const { caller, deadline, operation, input } = call
-    const key = idempotencyKeys.keyOf(caller.holder, text, operation.name, input)
+    const key = idempotencyKeys.newKeyOf(caller.holder, text, operation.name, input)
     const name = idempotencyKeys.identityOf(key)
     if (this.#running.includes(name)) throw problem('keyRunning')
     this.#running.push(name)
