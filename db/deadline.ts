@@ -20,6 +20,7 @@ export class Deadline implements Waiter {
   #timer: NodeJS.Timeout | undefined
   #waiters: Set<Waiter> | undefined
   #isOver = false
+  #controller: AbortController | undefined
   /** Why the call was given up; undefined if it was not. */
   reason: Error | undefined
 
@@ -42,6 +43,19 @@ export class Deadline implements Waiter {
   /** Gives up the call because its time has passed. */
   expire(): void {
     this.giveUp(new DatabaseTimeoutError(this.#timeout))
+  }
+
+  /**
+   * Aborts when the call is given up: with a TimeoutError, as `AbortSignal.timeout` does, or with another reason of
+   * `giveUp`. It is made when it is first asked for.
+   */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      const controller = new AbortController()
+      this.#controller = controller
+      this.add({ giveUp: (reason) => controller.abort(timeoutOf(reason) || reason) })
+    }
+    return this.#controller.signal
   }
 
   /** Gives up the waiter when the call is given up, at once if that has happened. */
@@ -77,6 +91,11 @@ export class Deadline implements Waiter {
     this.clear()
   }
 }
+
+/** What waits for another service than the database must not say that the database is late. */
+const timeoutOf = (reason: Error) =>
+  reason instanceof DatabaseTimeoutError &&
+  new DOMException('The deadline of the call has passed', 'TimeoutError')
 
 // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
 const onTimeout = (deadline: Deadline) => setImmediate(expire, deadline)

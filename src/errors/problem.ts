@@ -113,6 +113,7 @@ const catalogue = {
     'SERVICE_UNAVAILABLE',
     'The service cannot use its database right now; try again later',
   ],
+  late: ['SERVICE_UNAVAILABLE', 'The service could not answer in time; try again later'],
   internal: ['INTERNAL_SERVER_ERROR', 'Internal server error'],
 } satisfies Record<string, ConstructorParameters<typeof Problem>>
 
@@ -152,6 +153,9 @@ export function problemOfInput(error: Pick<ZodError, 'issues'>): Problem {
 export function toProblem(thrown: unknown): Problem {
   if (thrown instanceof Problem) return thrown
   if (thrown instanceof DatabaseUnavailableError) return problem('unavailable', thrown)
+  // That of `signal` of a deadline, which `fetch` rejects with.
+  if (thrown instanceof DOMException && thrown.name === 'TimeoutError')
+    return problem('late', thrown)
   if (!(thrown instanceof TRPCError)) return problem('internal', thrown)
   const { code, message, cause } = thrown
   // In the stand-in, tRPC wraps the error of a resolver.

@@ -14,7 +14,7 @@ import * as idempotencyKeys from './store.ts'
 type Attempt<Output> = (key: idempotencyKeys.NewKey, expired: bigint | undefined) => Promise<Output>
 
 /** The mutations of a process, with the keys in its database. */
-export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
+export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
   readonly #db: RootDatabase
   readonly #createStores: (db: Database) => Stores
   readonly #lifetime: number
@@ -33,7 +33,11 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
   }
 
   /** The key is stored before the work, so that none begins while another instance uses the key. */
-  runWork<Output>(call: Call<Stores>, text: string, work: Work<Stores, Output>): Promise<Output> {
+  runWork<Context extends Call, Output>(
+    call: Context,
+    text: string,
+    work: Work<Context, Output>,
+  ): Promise<Output> {
     const { deadline } = call
     return this.#once(call, text, (key, expired) =>
       inTransaction(
@@ -41,8 +45,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
         async (transaction) => {
           if (expired) await idempotencyKeys.remove(transaction, expired, deadline)
           const id = await idempotencyKeys.insert(transaction, key, deadline)
-          const inside = { ...call, stores: this.#createStores(transaction) }
-          const output = await outputOfWork(inside, work)
+          const output = await outputOfWork(call, this.#createStores(transaction), work)
           await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
           return output
         },
@@ -52,7 +55,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites<Stores> {
   }
 
   create<Input, Output>(
-    call: Call<Stores>,
+    call: Call,
     text: string,
     creation: Creation<Input, Output>,
     input: Input,

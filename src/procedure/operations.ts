@@ -1,17 +1,19 @@
 /** The operations of a router: made once, at the start. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import { type Call, Operation } from './call.ts'
+import { Operation, type Options } from './call.ts'
+import { Chain, type Middleware, type Step } from './chain.ts'
 import type { RestMeta } from './meta.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
   type: 'query' | 'mutation' // the check of `rest` below leaves no subscriptions
   meta?: { rest?: RestMeta }
-  middlewares: unknown[]
+  /** The inputs, the output and the resolver are middlewares, too. */
+  middlewares: (Middleware & { _type?: 'input' | 'output' | 'errors' })[]
   inputs: z.ZodType[]
   output?: z.ZodType
-  resolver(options: { ctx: Call; input: unknown }): Promise<unknown>
+  resolver(options: Options): Promise<unknown>
 }
 
 /** Characters of a name, which is kept with each Idempotency-Key. */
@@ -24,13 +26,12 @@ export const operationsOf = (router: AnyTRPCRouter): Operation[] =>
   )
 
 function operationOf(name: string, definition: Definition): Operation {
-  const { type, meta, middlewares, inputs, output, resolver } = definition
+  const { type, meta, inputs, output, resolver } = definition
   const [input] = inputs
   const rest = meta?.rest
-  // tRPC counts the input, the output and the resolver as middlewares.
-  if (!rest || !input || !output || middlewares.length !== 3) {
+  if (!rest || !input || !output || inputs.length > 1) {
     throw new TypeError(
-      `The procedure ${name} needs .meta(restMeta({ … })), one .input(…) and one .output(…), and no .use(…)`,
+      `The procedure ${name} needs .meta(restMeta({ … })), one .input(…) and one .output(…)`,
     )
   }
   function need(condition: unknown, what: string): asserts condition {
@@ -45,5 +46,22 @@ function operationOf(name: string, definition: Definition): Operation {
   need(isQuery || !isPaged, 'is a mutation, whose output cannot be a page')
   need(!isPaged || output instanceof z.ZodPipe, 'has isPaged: true, so it needs .output(paged(…))')
   const ofItems = output instanceof z.ZodPipe && isPaged ? (output.def.out as z.ZodType) : output
-  return new Operation({ name, type, rest, input, output: ofItems, isPaged }, resolver)
+  const parts = { name, type, rest, input, output: ofItems, isPaged }
+  return new Operation(parts, resolver, chainOf(name, definition))
+}
+
+/** Returns the chain of a procedure that has middlewares; undefined for one that has none. */
+function chainOf(name: string, { type, meta, middlewares, inputs }: Definition): Chain | undefined {
+  const left = [...inputs]
+  // The last one calls the resolver. The output is checked with the resolver, wherever it stands.
+  const steps = middlewares.slice(0, -1).flatMap((middleware): Step[] => {
+    if (middleware._type === 'errors') {
+      throw new TypeError(
+        `The procedure ${name} has .errors(…): all errors have the form of the service`,
+      )
+    }
+    if (middleware._type === 'input') return left.splice(0, 1)
+    return middleware._type === 'output' ? [] : [middleware]
+  })
+  return steps.length > inputs.length ? new Chain(name, type, meta, steps) : undefined
 }

@@ -9,7 +9,8 @@ import type { RestMeta } from './meta.ts'
 
 /**
  * Returns the builders of procedures (https://trpc.io/docs/server/procedures) that use these stores. A procedure
- * has one input, one output and no middleware: its `ctx` exists only for a caller whose API key allows the call.
+ * has one input and one output. Its middlewares (https://trpc.io/docs/server/middlewares) run only for a caller whose
+ * API key allows the call.
  */
 export const proceduresWith = <Stores>() =>
   initTRPC

@@ -10,12 +10,12 @@ import type { Call, Creation, Work } from './call.ts'
  * DatabaseUnavailableError.
  * @public Mutations without a key need it, such as those of test/visits.
  */
-export async function write<Stores, Output>(
-  call: Call<Stores>,
-  work: Work<Stores, Output>,
+export async function write<Context extends Call, Output>(
+  call: Context,
+  work: Work<Context, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'write')
-  return wrote(call, await workInTransaction(call, work))
+  return call.written.note(await workInTransaction(call, work))
 }
 
 /**
@@ -25,15 +25,14 @@ export async function write<Stores, Output>(
  * key of another request, and the errors of `work`.
  * @public Actions with a key need it, and creations of more than one statement, such as those of test/visits.
  */
-export async function writeIdempotent<Stores, Output>(
-  call: Call<Stores>,
-  work: Work<Stores, Output>,
+export async function writeIdempotent<Context extends Call, Output>(
+  call: Context,
+  work: Work<Context, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'writeIdempotent')
   const { keyedWrites } = call.service
   const key = keyedWrites.keyOf(call)
-  return wrote(
-    call,
+  return call.written.note(
     key === undefined
       ? await workInTransaction(call, work)
       : await keyedWrites.runWork(call, key, work),
@@ -54,18 +53,11 @@ export async function create<Stores, Input, Output>(
   const { keyedWrites } = call.service
   const key = keyedWrites.keyOf(call)
   outputOfRow(call, creation, ANY_ID, input)
-  return wrote(
-    call,
+  return call.written.note(
     key === undefined
       ? outputOfRow(call, creation, await creation.insert(call, input), input)
       : await keyedWrites.create(call, key, creation, input),
   )
-}
-
-/** Takes note of the output that was written, and returns it. */
-function wrote<Output>(call: Call, output: Output): Output {
-  call.written = { output }
-  return output
 }
 
 const ANY_ID = 1n
@@ -92,17 +84,26 @@ function refuseUnlessDescribed(
   }
 }
 
-const workInTransaction = <Stores, Output>(
-  call: Call<Stores>,
-  work: Work<Stores, Output>,
+const workInTransaction = <Context extends Call, Output>(
+  call: Context,
+  work: Work<Context, Output>,
 ): Promise<Output> =>
-  call.service.transact((stores) => outputOfWork({ ...call, stores }, work), call.deadline)
+  call.service.transact((stores) => outputOfWork(call, stores, work), call.deadline)
 
-/** Returns the checked output of the work: inside its transaction, which a wrong output rolls back. */
-export async function outputOfWork<Stores, Output>(
-  call: Call<Stores>,
-  work: Work<Stores, Output>,
+/** What the call of a work has beside its own fields: a copy of `ctx` would make it. */
+const ofWork = {
+  get signal() {
+    return (this as unknown as Call).deadline.signal // the object below has the fields of a call
+  },
+}
+
+/** Returns the checked output of the work with these stores: inside its transaction, which a wrong output rolls back. */
+export async function outputOfWork<Context extends Call, Output>(
+  call: Context,
+  stores: unknown,
+  work: Work<Context, Output>,
 ): Promise<Output> {
+  const inside = { __proto__: ofWork, ...call, stores } as unknown as Parameters<typeof work>[0]
   // The output of the schema has its type.
-  return call.operation.checkOutput(await work(call)) as Output
+  return call.operation.checkOutput(await work(inside)) as Output
 }

@@ -127,9 +127,10 @@ async function answerCalls(
     using deadline = deadlineOf(res, service.timeout)
     // Node joins several such headers with ", ", and the result is not a valid key.
     const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
-    const calls = { service, caller, deadline, idempotencyHeader }
-    const { status, headers, body: text, outcomes } = await surface.reply(calls, match, body)
     const record = recordOf(res)
+    const report = (error: Problem, operation: string) => service.report(error, record, operation)
+    const calls = { service, caller, deadline, idempotencyHeader, report }
+    const { status, headers, body: text, outcomes } = await surface.reply(calls, match, body)
     record.outcomes = outcomes
     for (const { error, operation } of outcomes ?? []) {
       if (error) service.report(error, record, operation)

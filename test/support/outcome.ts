@@ -32,7 +32,7 @@ export const asOnRest = (output: unknown): unknown =>
   changed(output, (item) => (item instanceof Date ? item.toISOString() : item))
 
 /** Returns a copy of a value in which the fields at any depth are those that `change` returns. */
-function changed(value: unknown, change: (item: unknown) => unknown): unknown {
+export function changed(value: unknown, change: (item: unknown) => unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => changed(item, change))
   if (typeof value !== 'object' || value === null) return value
   const fields = Object.entries(value).map(([field, item]) => [

@@ -31,7 +31,7 @@ export function sharedInMemory(initial: NewPet[]): Shared<Stores> {
 }
 
 /** Mutations with an Idempotency-Key, whose works run in these transactions. It keeps every key. */
-function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites<Stores> {
+function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites {
   const known = new Map<string, { request: string; answer?: string }>()
   const once = async <Output>(call: Call, key: string, make: () => Promise<Output>) => {
     const name = `${call.caller.holder} ${key}`
@@ -56,9 +56,7 @@ function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites<
   return {
     keyOf: ({ idempotencyHeader }) => parseIdempotencyKey(idempotencyHeader),
     runWork: (call, key, work) =>
-      once(call, key, () =>
-        transact((stores) => outputOfWork({ ...call, stores }, work), call.deadline),
-      ),
+      once(call, key, () => transact((stores) => outputOfWork(call, stores, work), call.deadline)),
     create: (call, key, creation, input) =>
       once(call, key, async () =>
         outputOfRow(call, creation, await creation.insert(call, input), input),

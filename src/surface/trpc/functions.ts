@@ -9,15 +9,23 @@ export async function runOperation(
   operation: Operation,
   request: CallsOfRequest,
   input: unknown,
+  batchIndex: number,
 ): Promise<unknown> {
-  const output = await operation.run(request, input)
+  const output = await operation.run(request, input, batchIndex)
   return operation.isPaged ? (output as Page).items : output
 }
 
 /** A function in place of a procedure, as the adapter calls it. */
 interface Procedure<Context> {
   type: 'query' | 'mutation'
-  call(context: Context, getInput: () => Promise<unknown>): Promise<unknown>
+  call(context: Context, getInput: () => Promise<unknown>, batchIndex: number): Promise<unknown>
+}
+
+/** What the adapter calls it with. */
+interface Called<Context> {
+  ctx: Context
+  getRawInput(): Promise<unknown>
+  batchIndex: number
 }
 
 /**
@@ -29,8 +37,8 @@ export function routerOf<Context>(
   functions: Record<string, Procedure<Context>>,
 ): AnyTRPCRouter {
   const entries = Object.entries(functions).map(([name, { type, call }]) => {
-    const procedure = ({ ctx, getRawInput }: { ctx: Context; getRawInput(): Promise<unknown> }) =>
-      call(ctx, getRawInput)
+    const procedure = ({ ctx, getRawInput, batchIndex }: Called<Context>) =>
+      call(ctx, getRawInput, batchIndex)
     return [name, Object.assign(procedure, { _def: { type } })]
   })
   const { transformer } = _def._config

@@ -73,14 +73,14 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       if (!isBatch) {
         if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
         const output = await runCall(
-          { calls, method, name: names[0], operation: operations[0] },
+          { calls, method, name: names[0], operation: operations[0], at: 0 },
           inputs[0],
         )
         return { status: 200, headers: HEADERS, body: envelope({ output }) }
       }
       const outcomes = await Promise.all(
         operations.map((operation, at) =>
-          outcomeOf({ calls, method, name: names[at], operation }, inputs[at]),
+          outcomeOf({ calls, method, name: names[at], operation, at }, inputs[at]),
         ),
       )
       const reply = batchReply(outcomes)
@@ -100,15 +100,17 @@ interface SentCall {
   method: string
   name: string | undefined
   operation: Operation | undefined
+  /** The index in its batch. */
+  at: number
 }
 
 /** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
-async function runCall({ calls, method, name, operation }: SentCall, encoded: unknown) {
+async function runCall({ calls, method, name, operation, at }: SentCall, encoded: unknown) {
   if (!operation) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
   const accepted = isMutation(operation) ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
   const input = encoded === undefined ? encoded : decodeInput(encoded)
-  return await runOperation(operation, calls, input)
+  return await runOperation(operation, calls, input, at)
 }
 
 /** Runs one call of a batch. Never throws. */

@@ -47,13 +47,13 @@ test.each<[string, object, string]>([
   ['no meta', procedure.input(Toy).output(Toy).query(give), 'needs .meta'],
   ['no output', reading.input(Toy).query(give), 'one .output'],
   [
-    'a middleware',
+    'a form of errors of its own',
     reading
-      .use(({ next }) => next())
+      .errors(() => undefined)
       .input(Toy)
       .output(Toy)
       .query(give),
-    'no .use',
+    'has .errors(…)',
   ],
   [
     'a GET that writes',
