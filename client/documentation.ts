@@ -2,7 +2,7 @@
  * Doc comments for the declarations of the client package, from the descriptions of the router: an
  * editor shows them for each procedure and field.
  */
-import type { AnyTRPCProcedure, AnyTRPCRouter } from '@trpc/server'
+import type { AnyTRPCProcedure, AnyTRPCRouter, TRPCRouterRecord } from '@trpc/server'
 import { z } from 'zod'
 import type { RestMeta } from '../src/procedure/meta.ts'
 
@@ -18,7 +18,8 @@ export function documented(declarations: string, router: AnyTRPCRouter): string 
   const used = new Set<string>()
   const open: string[] = []
   const lines = declarations.split('\n').flatMap((line) => {
-    const [, indent = '', closing, name] = /^(\s*)(\})?(?:(\w+)\??:)?/.exec(line) ?? []
+    const [, indent = '', closing, name] =
+      /^(\s*)(\})?(?:["']?([^\s"']+?)["']?\??:)?/.exec(line) ?? []
     if (closing) open.pop()
     const place = [...open, name].filter(Boolean).join('.')
     if (line.endsWith('{')) open.push(name ?? '')
@@ -40,22 +41,33 @@ const CLIENT = 'export type PetstoreClient = TRPCClient<AppRouter>;'
  * the properties come from a mapped type of tRPC, and TypeScript 7 shows no comments for them. Throws
  * Error if the declaration of the client is missing.
  */
-export function documentedClient(declarations: string, router: AnyTRPCRouter): string {
-  const procedures: Procedures = router._def.procedures
-  const texts = textsOf(procedures)
-  const properties = Object.keys(procedures)
-    .filter((name) => !name.includes('.'))
-    .flatMap((name) => [
-      ...comment(texts.get(name) ?? '', '    '),
-      `    ${name}: TRPCClient<AppRouter>['${name}'];`,
-    ])
+export function documentedClient(declarations: string, { _def }: AnyTRPCRouter): string {
+  const texts = textsOf(_def.procedures)
   const text = [
     'export interface PetstoreClient extends TRPCClient<AppRouter> {',
-    ...properties,
+    ...propertiesOf(_def.record, texts),
     '}',
   ]
   if (!declarations.includes(CLIENT)) throw new Error(`There is no "${CLIENT}"`)
   return declarations.replace(CLIENT, () => text.join('\n'))
+}
+
+/** Returns the properties of the client for the procedures of a router, and for the routers in it. */
+function propertiesOf(
+  record: TRPCRouterRecord,
+  texts: Map<string, string>,
+  before: string[] = [],
+): string[] {
+  const indent = '    '.repeat(before.length + 1)
+  return Object.entries(record).flatMap(([name, entry]) => {
+    const path = [...before, name]
+    const property = `${indent}${/^[\w$]+$/.test(name) ? name : JSON.stringify(name)}: `
+    if (typeof entry !== 'function') {
+      return [`${property}{`, ...propertiesOf(entry, texts, path), `${indent}};`]
+    }
+    const type = `TRPCClient<AppRouter>${path.map((key) => `[${JSON.stringify(key)}]`).join('')}`
+    return [...comment(texts.get(path.join('.')) ?? '', indent), `${property}${type};`]
+  })
 }
 
 const comment = (text: string, indent: string): string[] => [

@@ -9,13 +9,23 @@ import type {
 import { appRouter } from '../../src/petstore/resources.ts'
 
 interface Router<ErrorShape, Procedures> {
-  _def: { _config: { $types: { errorShape: ErrorShape } }; procedures: Procedures }
+  _def: { _config: { $types: { errorShape: ErrorShape } }; record: Procedures }
 }
+
+/** A procedure or a nested router. As a conditional type it is written out in a declaration, too. */
+type ForClients<Entry> =
+  Entry extends TRPCQueryProcedure<infer Built>
+    ? TRPCQueryProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
+    : Entry extends TRPCMutationProcedure<infer Built>
+      ? TRPCMutationProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
+      : Entry extends TRPCRouterRecord
+        ? { [Name in keyof Entry]: ForClients<Entry[Name]> }
+        : never
 
 /**
  * Returns the same router, with a type for clients. Its declaration must not refer to the context and
- * the meta, or to the libraries that these import. So the type below has no name: the compiler writes it
- * out in the declaration, and would only refer to a named one.
+ * the meta, or to the libraries that these import. So the mapped types have no name: the compiler writes them
+ * out in the declaration, and would only refer to named ones.
  */
 export function forClients<
   ErrorShape extends TRPCDefaultErrorShape,
@@ -24,13 +34,7 @@ export function forClients<
   // Only the type changes.
   return router as unknown as TRPCBuiltRouter<
     { ctx: object; meta: object; errorShape: ErrorShape; transformer: true },
-    {
-      [Name in keyof Procedures]: Procedures[Name] extends TRPCQueryProcedure<infer Built>
-        ? TRPCQueryProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
-        : Procedures[Name] extends TRPCMutationProcedure<infer Built>
-          ? TRPCMutationProcedure<{ input: Built['input']; output: Built['output']; meta: object }>
-          : never
-    }
+    { [Name in keyof Procedures]: ForClients<Procedures[Name]> }
   >
 }
 

@@ -136,7 +136,7 @@ type Resolver = (options: Options) => Promise<unknown>
 
 /** A procedure as both surfaces call it. */
 export class Operation {
-  /** The name of the procedure, in the log, the metrics and the span, too. */
+  /** The name of the procedure, in the log, the metrics and the span, too; in a nested router `pets.list`. */
   readonly name: string
   /** A mutation needs an API key that may write. */
   readonly type: 'query' | 'mutation'

@@ -16,14 +16,23 @@ interface Definition {
   resolver(options: Options): Promise<unknown>
 }
 
-/** Characters of a name, which is kept with each Idempotency-Key. */
+/** Characters of a name, dots included, which is kept with each Idempotency-Key. */
 const MAX_NAME = 64
 
-/** Returns the operations of a router. Throws TypeError for a procedure that contradicts its description. */
-export const operationsOf = (router: AnyTRPCRouter): Operation[] =>
-  Object.entries<{ _def: unknown }>(router._def.procedures).map(([name, { _def }]) =>
+/**
+ * Returns the operations of a router and of the routers in it, whose names have dots: `pets.list`. Throws TypeError
+ * for a procedure that contradicts its description, and for a lazy router.
+ */
+export function operationsOf({ _def: { procedures, lazy } }: AnyTRPCRouter): Operation[] {
+  for (const name in lazy) {
+    throw new TypeError(
+      `The router ${name} is lazy, so its procedures are unknown at the start: import it without lazy(…)`,
+    )
+  }
+  return Object.entries<{ _def: unknown }>(procedures).map(([name, { _def }]) =>
     operationOf(name, _def as Definition),
   )
+}
 
 function operationOf(name: string, definition: Definition): Operation {
   const { type, meta, inputs, output, resolver } = definition

@@ -1,5 +1,5 @@
 /** What a procedure is written with: the builder, and the errors of resources. */
-import { initTRPC } from '@trpc/server'
+import { initTRPC, type TRPCError } from '@trpc/server'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 import { DuplicateError } from '../../db/errors.ts'
 import { Problem, toProblem } from '../errors/problem.ts'
@@ -7,21 +7,22 @@ import { transformer } from '../wire/encoding.ts'
 import type { Call } from './call.ts'
 import type { RestMeta } from './meta.ts'
 
+// Routers of several builders can be merged because these two are the same for all of them.
+const errorFormatter = ({ error }: { error: TRPCError }) => toProblem(error).shape
+const encoding = { input: transformer, output: transformer }
+
 /**
  * Returns the builders of procedures (https://trpc.io/docs/server/procedures) that use these stores. A procedure
  * has one input and one output. Its middlewares (https://trpc.io/docs/server/middlewares) run only for a caller whose
  * API key allows the call.
  */
 export const proceduresWith = <Stores>() =>
-  initTRPC
-    .context<Call<Stores>>()
-    .meta<OpenApiMeta<{ rest?: RestMeta }>>()
-    .create({
-      transformer,
-      allowOutsideOfServer: true, // the client package's stand-in may run in a browser
-      isDev: false, // with NODE_ENV=development, responses would contain stack traces
-      errorFormatter: ({ error }) => toProblem(error).shape,
-    })
+  initTRPC.context<Call<Stores>>().meta<OpenApiMeta<{ rest?: RestMeta }>>().create({
+    transformer: encoding,
+    allowOutsideOfServer: true, // the client package's stand-in may run in a browser
+    isDev: false, // with NODE_ENV=development, responses would contain stack traces
+    errorFormatter,
+  })
 
 /** Returns the router of procedures, whichever stores they use. */
 export const { router } = proceduresWith<unknown>()

@@ -1,5 +1,5 @@
-/** The router of the visits as its clients would see it, for its declaration. */
+/** The nested router as its clients would see it, for its declaration. */
 import { forClients } from '../../client/src/interface.ts'
-import { visitRouter } from '../visits/router.ts'
+import { nestedRouter } from './nested.ts'
 
-export const declaredRouter = forClients(visitRouter)
+export const declaredRouter = forClients(nestedRouter)

@@ -1,6 +1,6 @@
 /** Doc comments in the type declarations of the client, for a resource that differs from pets. */
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -9,34 +9,37 @@ import { appRouter } from '../../src/petstore/resources.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { newFolder } from '../support/database.ts'
 import { described, procedure } from '../support/procedures.ts'
-import { visitRouter } from '../visits/router.ts'
+import { nestedRouter } from './nested.ts'
 
+const declaration = 'export type PetstoreClient = TRPCClient<AppRouter>;'
 const root = path.join(import.meta.dirname, '../..')
 const folder = newFolder(afterAll)
 
-/** The type declaration of the router of the visits, as the compiler emits it for a client. */
-function declared(): string {
+/** Compiles a file with the options of this repository, and throws the errors. */
+function compile(file: string, compilerOptions: object): void {
   const project = {
     extends: `${root}/tsconfig.json`,
-    compilerOptions: {
-      noEmit: false,
-      declaration: true,
-      emitDeclarationOnly: true,
-      rootDir: root,
-      outDir: `${folder}/out`,
-      typeRoots: [`${root}/node_modules/@types`],
-    },
-    files: [`${root}/test/client/declared.ts`],
+    compilerOptions: { typeRoots: [`${root}/node_modules/@types`], ...compilerOptions },
+    files: [file],
     include: [],
   }
   writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project))
-  execFileSync(path.join(root, 'node_modules/.bin/tsc'), ['-p', folder], { stdio: 'pipe' })
+  const tsc = path.join(root, 'node_modules/.bin/tsc')
+  const { status, stdout } = spawnSync(tsc, ['-p', folder], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(stdout)
+}
+
+/** The type declaration of the nested router of the visits, as the compiler emits it for a client. */
+function declared(): string {
+  const emit = { noEmit: false, declaration: true, emitDeclarationOnly: true }
+  compile(`${root}/test/client/declared.ts`, { ...emit, rootDir: root, outDir: `${folder}/out` })
   return readFileSync(path.join(folder, 'out/test/client/declared.d.ts'), 'utf8')
 }
 
 test('each declaration gets its doc comment, and the types do not change', () => {
   const plain = declared()
-  const text = documented(plain, visitRouter)
+  expect(new Set(plain.match(/import\(.*?\)/g))).toEqual(new Set(['import("@trpc/server")']))
+  const text = documented(plain, nestedRouter)
   const compact = text.replaceAll(/\s+/g, ' ')
   for (const line of [
     '/** * A call. * * A call. */ listVisits: ',
@@ -57,10 +60,32 @@ test('each declaration gets its doc comment, and the types do not change', () =>
   expect(text.replaceAll(comments, '')).toBe(plain.replaceAll(comments, ''))
 
   // A description without a declaration is an error, not a silent omission.
-  expect(() => documented(plain.replaceAll('visitId', 'visit'), visitRouter)).toThrow('visitId')
-}, 60_000)
+  expect(() => documented(plain.replaceAll('visitId', 'visit'), nestedRouter)).toThrow('visitId')
 
-const declaration = 'export type PetstoreClient = TRPCClient<AppRouter>;'
+  const ofClient = [
+    "import type { TRPCClient } from '@trpc/client'",
+    "import type { declaredRouter } from './router.mjs'",
+    'type AppRouter = typeof declaredRouter',
+    declaration,
+  ]
+  const uses = [
+    "import type { PetstoreClient } from './client.mjs'",
+    'declare const petstore: PetstoreClient',
+    "const { getVisit } = petstore.shop['day-time'].diary",
+    'export const id: bigint = (await getVisit.query({ ownerId: 1, visitId: 2n })).id',
+    '// @ts-expect-error the id of the visit is missing',
+    'export const wrong = getVisit.query({ ownerId: 1 })',
+  ]
+  symlinkSync(`${root}/node_modules`, path.join(folder, 'node_modules'))
+  const files = {
+    'router.d.mts': text,
+    'client.d.mts': documentedClient(ofClient.join('\n'), nestedRouter),
+    'uses.mts': uses.join('\n'),
+  }
+  for (const [name, code] of Object.entries(files)) writeFileSync(path.join(folder, name), code)
+  expect(files['client.d.mts']).toMatch(/\n {16}\/\*\*\n {17}\* A call\.\n/)
+  compile('uses.mts', { lib: ['esnext', 'dom'], skipLibCheck: false })
+}, 60_000)
 
 test('a comment names the day on which an operation ends', () => {
   expect(documentedClient(declaration, appRouter)).toContain('It ends on 5 December 2030')

@@ -149,6 +149,7 @@ export function callWith(
 ): Promise<unknown> {
   type Caller = { query(input: unknown): Promise<unknown>; mutate: Caller['query'] }
   const isQuery = operations.some((one) => one.name === name && !one.changes)
-  const procedure = client[name] as unknown as Caller
+  const within = (routers: object, key: string) => routers[key as keyof typeof routers] as object
+  const procedure = name.split('.').reduce(within, client) as Caller
   return isQuery ? procedure.query(input) : procedure.mutate(input)
 }

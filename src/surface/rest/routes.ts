@@ -23,6 +23,8 @@ interface Parameter {
 /** How REST serves an operation. */
 export interface Route extends RestMeta {
   operation: Operation
+  /** The name of the operation in the document: `petsList` of the procedure `pets.list`. */
+  operationId: string
   /** The whole path template, such as `/v1/pets/{petId}`. */
   template: string
   /** The parts of the path, after the public URL of `/v1`. */
@@ -72,9 +74,13 @@ export function routesOf(operations: Operation[], baseUrl: string): Route[] {
   return routes
 }
 
+/** A name of generated clients, which may have no dots. */
+const operationIdOf = (name: string) =>
+  name.replaceAll(/\.(.)/g, (_, letter: string) => letter.toUpperCase())
+
 /** Throws TypeError if a route contradicts one before it, or names a path that no route has. */
 function checkBesideOthers(route: Route, before: Route[], all: Route[]): void {
-  const { operation, path, method, creates, deprecated } = route
+  const { operation, operationId, path, method, creates, deprecated } = route
   const isPath = (other: string) => all.some(({ path }) => placeOf(path) === placeOf(other))
   const wrong = (what: string) => new TypeError(`The procedure ${operation.name} ${what}`)
   if (creates && !isPath(creates)) throw wrong(`creates ${creates}, the path of no procedure`)
@@ -82,6 +88,9 @@ function checkBesideOthers(route: Route, before: Route[], all: Route[]): void {
     throw wrong(`has the successor ${deprecated.successor}, the path of no procedure`)
   }
   for (const other of before) {
+    if (other.operationId === operationId) {
+      throw wrong(`has the operationId ${operationId}, which ${other.operation.name} has, too`)
+    }
     // Two paths whose parameters have different names match the same requests.
     if (placeOf(other.path) !== placeOf(path)) continue
     if (other.path === path && other.method !== method) continue
@@ -134,6 +143,7 @@ function routeOf(operation: Operation, baseUrl: string): Route {
   return {
     ...rest,
     operation,
+    operationId: operationIdOf(name),
     template: PREFIX + path,
     pathParts,
     locationParts,

@@ -1,6 +1,6 @@
 /** The service does not start with a description that contradicts its procedure. The error names the cause. */
 import type { IncomingMessage } from 'node:http'
-import type { AnyTRPCRouter } from '@trpc/server'
+import { type AnyTRPCRouter, lazy } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Call } from '../../../src/procedure/call.ts'
@@ -150,8 +150,21 @@ test.each([
 })
 
 test('a procedure whose name no Idempotency-Key can have is refused', () => {
-  expect(routesIn(router({ ['x'.repeat(64)]: query }))).toHaveLength(1)
-  expect(() => routesIn(router({ ['x'.repeat(65)]: query }))).toThrow('64 characters')
+  const inner = (length: number) => router({ shop: router({ ['x'.repeat(length)]: query }) })
+  expect(routesIn(inner(59))).toHaveLength(1)
+  expect(() => routesIn(inner(60))).toThrow('64 characters')
+})
+
+test('two procedures whose operationId is the same: no start', () => {
+  const [one, other] = [labelled('/toys/{label}'), labelled('/games/{label}')]
+  expect(() => routesIn(router({ toysGet: one, toys: { get: other } }))).toThrow(
+    'The procedure toys.get has the operationId toysGet, which toysGet has, too',
+  )
+})
+
+test('a lazy router: no start', () => {
+  const inner = lazy(async () => router({ query }))
+  expect(() => routesIn(router({ shop: { toys: inner } }))).toThrow('The router shop.toys is lazy')
 })
 
 test('a literal segment wins over a parameter, in any order of the procedures', () => {

@@ -5,7 +5,7 @@
  * |---|---|---|
  * | `servers` | one | production and staging are two |
  * | `tags` | their names alone | readers see the texts of the tags |
- * | `operationId` | a name of its own | it is the name of the procedure everywhere |
+ * | `operationId` | `pets-list` of a nested router | it is a name in generated code: `petsList` |
  * | `description` | that of the procedure | headers for pages and keys are of REST alone |
  * | `responses` | 200, and errors as `{ message, code, issues }` | a creation is 201, a removal 204, and an error is an `Error` |
  * | `parameters` | with the description in the schema, or without one behind `optional()` | programs look for it in the parameter |
@@ -97,12 +97,12 @@ interface Parameter {
 
 /** Corrects the part of a generated document that describes a route, and returns it. */
 function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
-  const { path, method, description, creates, takesKey } = route
+  const { operationId, path, method, description, creates, takesKey } = route
   const { name, input, isPaged } = route.operation
   const object = paths?.[path]?.[method.toLowerCase() as 'get']
   if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
   const output = object.responses?.[200]?.content?.['application/json']?.schema
-  object.operationId = name
+  object.operationId = operationId
   // The sentences about headers belong to REST alone: tRPC's clients show the description.
   const key = `With an \`Idempotency-Key\` a request can be repeated safely: the repetition ${creates ? 'adds' : 'changes'} nothing and returns the first response.`
   const sentences = [description, isPaged && MORE_PAGES, takesKey && key]
