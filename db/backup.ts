@@ -23,7 +23,8 @@ import { connect } from './connect.ts'
 import { sqliteError, withReason } from './engines/sqlite/errors.ts'
 import { refuseLeftovers } from './engines/sqlite/place.ts'
 import { DamagedDatabaseError } from './errors.ts'
-import { migrate } from './migrate.ts'
+import { migrate, TABLE } from './migrate.ts'
+import { tablesAfter } from './migrations.ts'
 import { CREATE } from './url.ts'
 
 /** Copies all pages in one step. A copy in several steps starts again at each write of another process. */
@@ -162,11 +163,21 @@ async function withCopy(
   }
 }
 
-/** Throws for a database that another program made, or that is empty: migrations would complete that. */
+/**
+ * Throws for a database that another program made, or that is empty: migrations would complete that. One of an early
+ * release has the tables of the migrations that have run in it.
+ */
 function refuseStranger(database: DatabaseSync): void {
+  const namesOf = (query: string) =>
+    database
+      .prepare(query)
+      .all()
+      .map(({ name }) => `${name}`)
   try {
-    // They add the table of Idempotency-Keys to the database of an early release.
-    database.exec('select prefix, category_id from api_keys, pets limit 0')
+    const tables = namesOf("select name from sqlite_schema where type in ('table', 'view')")
+    const executed = tables.includes(TABLE) ? namesOf(`select name from ${TABLE}`) : []
+    const missing = tablesAfter(executed).find((table) => !tables.includes(table))
+    if (missing) throw new Error(`no such table: ${missing}`)
   } catch (error) {
     throw new Error(`it is no database of this service: ${(error as Error).message}`)
   }

@@ -18,7 +18,7 @@ import { execute } from './statement.ts'
  * The table of the migrations that have run, as Kysely's Migrator makes it, except its character set, and
  * the length of a name: where a page has 4 KiB, MySQL's index has room for 191 characters of four bytes.
  */
-const TABLE = 'kysely_migration'
+export const TABLE = 'kysely_migration'
 type Executed = { [TABLE]: { name: string; timestamp: string } }
 
 type Report = (message: string) => void

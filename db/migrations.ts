@@ -21,5 +21,13 @@ export const MIGRATIONS: Migration[] = await Promise.all(
   names.sort().map(async (name) => ({ name, ...(await import(`./migrations/${name}.ts`)) })),
 )
 
+const tablesOf = (migrations: Migration[]) => migrations.flatMap(({ tables = [] }) => tables)
+
 /** The tables that the migrations create. What has such a name in a new database is another program's. */
-export const TABLES = MIGRATIONS.flatMap(({ tables = [] }) => tables)
+export const TABLES = tablesOf(MIGRATIONS)
+
+/** Returns the tables of a database in which the migrations with these names have run, or all if none of them is ours. */
+export function tablesAfter(executed: string[]): string[] {
+  const ours = MIGRATIONS.filter(({ name }) => executed.includes(name))
+  return ours.length > 0 ? tablesOf(ours) : TABLES
+}

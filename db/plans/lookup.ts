@@ -1,6 +1,8 @@
 /** Look-ups of rows by their keys, with one query for all concurrent calls. */
+import type { Kysely, SelectExpression, Selection } from 'kysely'
 import type { Builder, Query } from '../builder.ts'
 import type { StatementPlan, Value } from '../plan.ts'
+import type { Tables, WithId } from '../tables.ts'
 
 /** Maximum number of keys in one query. */
 const MAX_KEYS = 100
@@ -33,3 +35,19 @@ export function lookUp<Key, Row extends object>({
     output: (row) => row && { ...row },
   }
 }
+
+/** Returns the plan that reads a row of a table by its id, or undefined. The row has these columns and the id. */
+export const rowById = <Table extends WithId, Column extends SelectExpression<Tables, Table>>(
+  table: Table,
+  columns: readonly Column[],
+) =>
+  lookUp<bigint, { id: bigint } & Selection<Tables, Table, Column>>({
+    select({ kysely }, ids) {
+      // Kysely has no types for a table and columns that are parameters.
+      const untyped = kysely as unknown as Kysely<{ rows: { id: bigint } }>
+      const rows = untyped.selectFrom(table as 'rows').select(['id', ...(columns as readonly [])])
+      const wanted = ids.map((value) => value((id) => id))
+      return rows.where('id', 'in', wanted) as Query<never>
+    },
+    identityOf: (row) => (typeof row === 'bigint' ? row : row.id),
+  })

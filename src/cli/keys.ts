@@ -1,7 +1,6 @@
 /** `npm run keys`: creates, lists, rotates and revokes API keys. */
 import path from 'node:path'
-import type { RootDatabase } from '../../db/database.ts'
-import { MIGRATIONS } from '../../db/migrations.ts'
+import { MIGRATIONS, type RootDatabase } from '../../db/index.ts'
 import type { Config } from '../config/config.ts'
 import { readSecret, UsageError } from '../config/environment.ts'
 import { isReadOnlyKey, KEY_LIFETIME, visiblePrefix } from '../keys/key.ts'

@@ -2,8 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Logger } from 'pino'
-import type { Database } from '../../db/database.ts'
-import { execute } from '../../db/statement.ts'
+import { type Database, execute } from '../../db/index.ts'
 
 /** Milliseconds between two rounds. */
 const INTERVAL = 10 * 60_000

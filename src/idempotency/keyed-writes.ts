@@ -1,9 +1,12 @@
 /** Mutations with an Idempotency-Key, each of which takes effect once. */
 import { parse, stringify } from 'devalue'
-import type { Database, RootDatabase } from '../../db/database.ts'
-import { KeyTakenError } from '../../db/errors.ts'
-import { pauseOrThrow } from '../../db/retry.ts'
-import { inTransaction } from '../../db/transaction.ts'
+import {
+  type Database,
+  inTransaction,
+  KeyTakenError,
+  pauseOrThrow,
+  type RootDatabase,
+} from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
 import type { Call, Creation, KeyedWrites, Work } from '../procedure/call.ts'
 import { outputOfRow, outputOfWork } from '../procedure/write.ts'
@@ -62,7 +65,9 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
   ): Promise<Output> {
     return this.#once(call, text, async (key, expired) => {
       const answerOf = (id: bigint) => stringify(outputOfRow(call, creation, id, input))
-      const id = await creation.insert(call, input, { key, expired, answerOf })
+      const withAnswer = (id: bigint) => ({ ...key, answer: answerOf(id) })
+      const { table } = idempotencyKeys
+      const id = await creation.insert(call, input, { table, expired, withAnswer })
       return outputOfRow(call, creation, id, input) // the same as was stored
     })
   }

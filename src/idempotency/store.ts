@@ -1,19 +1,45 @@
 /** The store of Idempotency-Keys: their table and its statements. */
 import { hash as hashOf } from 'node:crypto'
-import type { Selectable } from 'kysely'
-import type { Builder } from '../../db/builder.ts'
-import type { Database } from '../../db/database.ts'
-import type { Deadline } from '../../db/deadline.ts'
-import { DuplicateError, KeyTakenError, LockedError } from '../../db/errors.ts'
-import type { Value } from '../../db/plan.ts'
-import { type NewKey, newIdempotencyKey } from '../../db/plans/creations.ts'
-import { lookUp } from '../../db/plans/lookup.ts'
-import { retry } from '../../db/retry.ts'
-import { execute } from '../../db/statement.ts'
-import type { IdempotencyKeysTable } from '../../db/tables.ts'
+import type { Generated, Selectable } from 'kysely'
+import {
+  type Builder,
+  type Database,
+  type Deadline,
+  DuplicateError,
+  execute,
+  inserts,
+  KeyTakenError,
+  LockedError,
+  lookUp,
+  retry,
+  type Value,
+} from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
 
-export type { NewKey }
+declare module '../../db/tables.ts' {
+  interface Tables {
+    idempotency_keys: IdempotencyKeysTable
+  }
+}
+
+/** The output of a request with an Idempotency-Key, which a repetition of the request returns. */
+interface IdempotencyKeysTable {
+  id: Generated<bigint>
+  /** The `holder` of the API key, not its id: the keys that follow from one another by rotation share it. */
+  api_key_id: bigint
+  /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits, which have a fixed length. */
+  key_hash: string
+  /** The name of the procedure. */
+  operation: string
+  /** SHA-256 of the input, 64 hexadecimal digits. */
+  fingerprint: string
+  /** The output in devalue's encoding; empty only within the transaction of the request. */
+  answer: string
+  created_at: bigint
+}
+
+/** An Idempotency-Key, and the request that it is of. */
+export type NewKey = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
 
 /** A key that a request has stored, with the age in milliseconds. */
 export type StoredKey = Omit<Selectable<IdempotencyKeysTable>, 'created_at'> & { age: bigint }
@@ -107,6 +133,19 @@ function selectKeys({ kysely, engine }: Builder, values: Value<Key>[]) {
     .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
 }
 
+/** The table, and the plan that stores a key with its answer. */
+export const table = {
+  name: 'idempotency_keys',
+  inserts: inserts('idempotency_keys', (value: Value<NewKey & { answer: string }>, { engine }) => ({
+    api_key_id: value((row) => row.api_key_id),
+    key_hash: value((row) => row.key_hash),
+    operation: value((row) => row.operation),
+    fingerprint: value((row) => row.fingerprint),
+    answer: value((row) => row.answer),
+    created_at: engine.now,
+  })),
+} as const
+
 /**
  * Stores the key without an answer, and returns the id of its row. Throws KeyTakenError if another request has
  * stored the key, which alone is unique here; if that one is running, CONFLICT.
@@ -117,7 +156,7 @@ export async function insert(
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.runner.run(newIdempotencyKey, { ...key, answer: '' }, deadline)
+    return await transaction.runner.run(table.inserts, { ...key, answer: '' }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new KeyTakenError(error, true) : error

@@ -1,8 +1,7 @@
 /** Authentication by API key, with a cache: most requests need no query. */
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Database } from '../../db/database.ts'
-import { Deadline } from '../../db/deadline.ts'
+import { type Database, Deadline } from '../../db/index.ts'
 import { type Caller, hashKey, KEY_LIFETIME, visiblePrefix } from './key.ts'
 import { findKey, recordUses } from './store.ts'
 

@@ -1,15 +1,46 @@
 /** The API keys in the database, whose clock alone decides which of them work. */
 import { randomBytes } from 'node:crypto'
-import { type Selectable, sql } from 'kysely'
-import type { Builder } from '../../db/builder.ts'
-import type { Database, RootDatabase } from '../../db/database.ts'
-import type { Deadline } from '../../db/deadline.ts'
-import { underLock } from '../../db/migrate.ts'
-import { lookUp } from '../../db/plans/lookup.ts'
-import { execute } from '../../db/statement.ts'
-import type { ApiKeysTable } from '../../db/tables.ts'
-import { inTransaction } from '../../db/transaction.ts'
+import { type Generated, type Selectable, sql } from 'kysely'
+import {
+  type Builder,
+  type Database,
+  type Deadline,
+  execute,
+  inTransaction,
+  lookUp,
+  type RootDatabase,
+  underLock,
+} from '../../db/index.ts'
 import { hashKey, newKey, visiblePrefix } from './key.ts'
+
+declare module '../../db/tables.ts' {
+  interface Tables {
+    api_keys: ApiKeysTable
+  }
+}
+
+interface ApiKeysTable {
+  id: Generated<bigint>
+  name: string
+  /** The first characters of the key, by which operators recognize it. */
+  prefix: string
+  /** SHA-256 of the key, 64 hexadecimal digits. The key itself is not stored. */
+  hash: string
+  created_at: bigint
+  expires_at: bigint | null
+  /** A key with a time here is revoked, whatever the time is. */
+  revoked_at: bigint | null
+  last_used_at: bigint | null
+  /** 1 for a key that may only read, otherwise 0. */
+  read_only: bigint
+  /** When a rotated key stops working. */
+  grace_until: bigint | null
+  /**
+   * A random number that the keys that follow from one another by rotation share; their Idempotency-Keys
+   * are the same. Null stands for the key's id, which is not random: a restore may give it out again.
+   */
+  holder: bigint | null
+}
 
 /** Maximum number of keys whose use one statement records. */
 const MAX_USES = 500

@@ -3,7 +3,7 @@
  * has its own port, which clients of the service need not reach.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Usage } from '../../db/line.ts'
+import type { Usage } from '../../db/index.ts'
 import { NAME } from '../config/product.ts'
 
 /** What the metrics show of a finished request, or of a call in a batch; its record documents the parts. */

@@ -1,5 +1,5 @@
 /** The resources of the service: a new one adds its procedures and its store here. */
-import type { Database } from '../../db/database.ts'
+import type { Database } from '../../db/index.ts'
 import { router } from '../procedure/procedure.ts'
 import { petProcedures } from './pets/procedures.ts'
 import { petStore } from './pets/store.ts'

@@ -1,7 +1,6 @@
 /** A call, which everything from the surfaces to the stores receives, and the operation that it calls. */
 import type { z } from 'zod'
-import type { Deadline, WithDeadline } from '../../db/deadline.ts'
-import type { KeyOfRow } from '../../db/plans/creations.ts'
+import type { Deadline, KeyOfRow, WithDeadline } from '../../db/index.ts'
 import { type Problem, problem, problemOfInput } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
 import type { Chain, Made } from './chain.ts'

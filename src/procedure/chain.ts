@@ -3,7 +3,7 @@
  * begins what follows by `next()`, every input is checked in its place, and the resolver is the last.
  */
 import type { z } from 'zod'
-import type { Deadline } from '../../db/deadline.ts'
+import type { Deadline } from '../../db/index.ts'
 import { Problem, problem, problemOfInput, toProblem } from '../errors/problem.ts'
 
 /** What `next()` returns, and what a middleware returns in turn. */

@@ -2,8 +2,8 @@
 import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import path from 'node:path'
-import type { RootDatabase } from '../../db/database.ts'
 import { DatabaseUnavailableError, MissingDatabaseError } from '../../db/errors.ts'
+import type { RootDatabase } from '../../db/index.ts'
 import { describeUrl } from '../../db/url.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { MissingFileError, UsageError } from '../config/environment.ts'
@@ -126,11 +126,7 @@ export async function withDatabase<Result>(
   mayCreate = true,
 ): Promise<Result> {
   // Imported after the arguments are checked, so that a mistyped command is reported at once.
-  const [{ connect }, { migrate }, { MIGRATIONS }] = await Promise.all([
-    import('../../db/connect.ts'),
-    import('../../db/migrate.ts'),
-    import('../../db/migrations.ts'),
-  ])
+  const { connect, migrate, MIGRATIONS } = await import('../../db/index.ts')
   const { engine, location } = describeUrl(databaseUrl)
   await using db = await connect(
     engine === 'sqlite' && !mayCreate ? `sqlite:${location}` : databaseUrl,

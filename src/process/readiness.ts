@@ -1,9 +1,6 @@
 /** The readiness of a process: whether a load balancer should send it requests. */
 
-import type { Database } from '../../db/database.ts'
-import { Deadline } from '../../db/deadline.ts'
-import { BrokenDatabaseError } from '../../db/errors.ts'
-import { isCurrent } from '../../db/migrate.ts'
+import { BrokenDatabaseError, type Database, Deadline, isCurrent } from '../../db/index.ts'
 import type { Log } from '../observe/log.ts'
 
 /** Milliseconds that the database has to answer; load balancers check about once a second. */

@@ -3,8 +3,7 @@
  * body, deadline, reply (input, operation, output), answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Deadline } from '../../db/deadline.ts'
-import { BrokenDatabaseError, OverloadedError } from '../../db/errors.ts'
+import { BrokenDatabaseError, Deadline, OverloadedError } from '../../db/index.ts'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
 import { readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'

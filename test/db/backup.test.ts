@@ -15,6 +15,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { backUp, restore } from '../../db/backup.ts'
+import { TABLES } from '../../db/migrations.ts'
 import { pass } from '../support/clock.ts'
 import { engine, newFolder } from '../support/database.ts'
 import { instanceForFile, until } from '../support/instance.ts'
@@ -187,12 +188,13 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('an invalid backup is rejected in one line, and no pet is lost', async () => {
     const { id } = await create()
     await make('good.db')
-    const made = ['damaged.db', 'unknown.db', 'partial.db', 'pages.db']
+    const made = ['damaged.db', 'unknown.db', 'partial.db', 'keyless.db', 'pages.db']
     for (const name of made) copyFileSync(path.join(folder, 'good.db'), path.join(folder, name))
     damage('damaged.db')
     change('unknown.db', 'drop table kysely_migration; pragma application_id = 0')
     change('foreign.db', 'create table kysely_migration (name text)')
     change('partial.db', 'drop table pets')
+    change('keyless.db', 'drop table idempotency_keys')
     change('pages.db', 'pragma page_size = 8192; vacuum')
     const bytes = readFileSync(path.join(folder, 'good.db'))
     writeFileSync(path.join(folder, 'short.db'), bytes.subarray(0, bytes.length / 2))
@@ -203,6 +205,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
       ['unknown.db', 'its table api_keys belongs to another program'],
       ['foreign.db', 'it is no database of this service: no such table'],
       ['partial.db', 'it is no database of this service: no such table: pets'],
+      ['keyless.db', 'it is no database of this service: no such table: idempotency_keys'],
       ['pages.db', 'attempt to write a readonly database'],
       ['short.db', 'database disk image is malformed'],
       ['text.db', 'file is not a database'],
@@ -363,7 +366,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     const writer = new DatabaseSync(path.join(folder, 'large.db'))
     onTestFinished(() => writer.close())
     writer.exec(`pragma journal_mode = wal; pragma synchronous = off;
-      create table api_keys (prefix text); create table pets (category_id integer);
+      ${TABLES.map((table) => `create table ${table} (id integer);`).join(' ')}
       create table large (text text); insert into large select zeroblob(8000000)`)
     let isOver = false
     const made = backUp(path.join(folder, 'large.db'), path.join(folder, 'copied.db'))

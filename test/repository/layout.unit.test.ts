@@ -8,6 +8,7 @@ const files = globSync(['src/**/*.ts', 'db/**/*.ts', 'client/**/*.ts', 'docs-pag
   cwd: root,
   exclude: ['client/dist/**'],
 })
+const example = globSync('test/visits/**/*.ts', { cwd: root })
 
 /** The modules that a file imports, types included: own modules by path, packages by name. */
 function importsOf(file: string): string[] {
@@ -19,12 +20,27 @@ function importsOf(file: string): string[] {
   return names.map((name) => (name.startsWith('.') ? path.join(path.dirname(file), name) : name))
 }
 const imports = new Map(files.map((file) => [file, importsOf(file)]))
+const importsOfAll = new Map([
+  ...imports,
+  ...example.map((file) => [file, importsOf(file)] as const),
+])
+
+/** What a file loads, with all that this loads in turn: neither types, nor what it imports later. */
+function loadedBy(file: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(file)) return loaded
+  loaded.add(file)
+  if (!imports.has(file)) return loaded
+  const text = readFileSync(path.join(root, file), 'utf8')
+  for (const [, name = ''] of text.matchAll(/^(?:import|export) (?!type)[^;]*?from '([^']+)'/gms))
+    loadedBy(name.startsWith('.') ? path.join(path.dirname(file), name) : name, loaded)
+  return loaded
+}
 
 /** The imports that match `forbidden`, in files that match `places`. */
 function violations(places: RegExp, forbidden: RegExp): string[] {
-  return files
-    .filter((file) => places.test(file))
-    .flatMap((file) => (imports.get(file) ?? []).map((name) => `${file} → ${name}`))
+  return [...importsOfAll]
+    .filter(([file]) => places.test(file))
+    .flatMap(([file, names]) => names.map((name) => `${file} → ${name}`))
     .filter((line) => forbidden.test(line.split(' → ')[1] ?? ''))
 }
 
@@ -70,6 +86,8 @@ const layers = [
 
 /** Allowed upward imports, each with its reason. */
 const upward = [
+  // The face hands on what the rest of the service needs of them.
+  /^db\/index\.ts → db\/plans\//,
   // The engines use modules of the layer that loads them.
   /^db\/engines\/\S+ → db\/[a-z-]+\.ts$/,
 ]
@@ -87,6 +105,24 @@ test('imports go downward', () => {
   expect(wrong).toEqual([])
 })
 
+/** What runs in browsers, in the client's stand-in, and what reads DATABASE_URL before a database is opened. */
+const OF_LIGHT = [
+  'client/src/memory/(handlers|table).ts',
+  'src/(errors/problem|procedure/procedure).ts',
+  'src/(config/config|process/programs|process/start-text).ts',
+]
+
+test('db/index.ts, and what reads DATABASE_URL, load no engine', () => {
+  const drivers = /^(db\/(engines|backup)|mysql2|node:sqlite)/
+  for (const file of ['db/index.ts', 'db/errors.ts', 'db/deadline.ts', 'db/url.ts'])
+    expect(
+      [...loadedBy(file)].filter((name) => drivers.test(name)),
+      file,
+    ).toEqual([])
+  for (const file of ['db/errors.ts', 'db/deadline.ts', 'db/url.ts'])
+    expect([...loadedBy(file)], file).not.toContain('kysely')
+})
+
 test.each<[string, RegExp, RegExp]>([
   ['db imports nothing of the service', /^db\//, /^(src|client)\/|express|@trpc/],
   [
@@ -94,6 +130,17 @@ test.each<[string, RegExp, RegExp]>([
     /^db\/migrations\//,
     /^(?!kysely$|db\/(columns|statement)\.ts$)/,
   ],
+  [
+    'the service imports db/index.ts alone, but for the exceptions below',
+    /^(src|client|test\/visits)\/(?!cli\/(backup|restore)\.ts)/,
+    /^db\/(?!index|errors|deadline|url|columns)/,
+  ],
+  [
+    'only what runs in browsers, or before a database is opened, imports other files of db/',
+    new RegExp(`^(?!db/|test/|${OF_LIGHT.join('$|')}$)`),
+    /^db\/(errors|deadline|url)\.ts/,
+  ],
+  ['only migrations have columns.ts', /^(?!db\/|test\/visits\/(helpers\/)?store)/, /^db\/columns/],
   [
     'src/http imports neither surfaces nor the database',
     /^src\/http\//,
@@ -129,6 +176,14 @@ test.each<[string, RegExp, RegExp]>([
 ])('%s (%#)', (_, places, forbidden) => {
   expect(files.some((file) => places.test(file))).toBe(true)
   expect(violations(places, forbidden)).toEqual([])
+})
+
+test('db names no table of the service: migrations and stores do', () => {
+  const tables = /\b(pets|api_keys|idempotency_keys)\b/
+  const code = (file: string) =>
+    readFileSync(path.join(root, file), 'utf8').replaceAll(/\/\*.*?\*\/|(?<!:)\/\/[^\n]*/gs, '')
+  const ofDb = files.filter((file) => /^db\/(?!migrations\/)/.test(file))
+  expect(ofDb.filter((file) => tables.test(code(file)))).toEqual([])
 })
 
 test('only src/config/environment.ts reads the environment', () => {

@@ -1,5 +1,5 @@
 /** The resources that the tests serve in place of those of the service: see src/petstore/resources.ts. */
-import type { Database } from '../../db/database.ts'
+import type { Database } from '../../db/index.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { resourcesOf } from '../support/procedures.ts'
 import { helperProcedures } from './helpers/procedures.ts'

@@ -1,15 +1,19 @@
 /** The stores of owners and visits, and the migration of their tables. */
 import type { ColumnDefinitionBuilder, ExpressionBuilder, Generated, Selectable } from 'kysely'
 import { addColumn, addIndex, createTable } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
-import type { WithDeadline } from '../../db/deadline.ts'
-import type { Value } from '../../db/plan.ts'
-import { creation } from '../../db/plans/creations.ts'
-import { lookUp } from '../../db/plans/lookup.ts'
-import { type Has, pages, pagesBy } from '../../db/plans/pages.ts'
-import { retry } from '../../db/retry.ts'
-import { execute, lockRow } from '../../db/statement.ts'
-import type { Tables } from '../../db/tables.ts'
+import {
+  creation,
+  type Database,
+  execute,
+  type Has,
+  lockRow,
+  pages,
+  pagesBy,
+  retry,
+  rowById,
+  type Tables,
+  type WithDeadline,
+} from '../../db/index.ts'
 import {
   type ListOwners,
   type ListVisits,
@@ -94,13 +98,7 @@ const pageOfOwners = pagesBy({
   item: ({ id, name }) => ({ id, name }),
 })
 
-const ownerById = lookUp({
-  select(db, ids: Value<bigint>[]) {
-    const wanted = ids.map((value) => value((id) => id))
-    return db.kysely.selectFrom('test_owners').selectAll().where('id', 'in', wanted)
-  },
-  identityOf: (owner: bigint | { id: bigint }) => (typeof owner === 'bigint' ? owner : owner.id),
-})
+const ownerById = rowById('test_owners', ['name', 'closed'])
 
 export const visitStore = (db: Database) => ({
   list: (call: WithDeadline, query: ListVisits) =>
@@ -159,13 +157,13 @@ const toNewVisit = (id: bigint, { ownerId: _, ...visit }: NewVisit): Visit => ({
 
 const newVisit = creation(
   'test_visits',
-  (value: Value<NewVisit>) => ({
-    owner_id: value(({ ownerId }) => ownerId),
-    reference: value(({ reference }) => reference),
-    at: value(({ at }) => BigInt(at.getTime())),
-    urgent: value(({ urgent }) => BigInt(urgent)),
-    note: value(({ note }) => note),
-  }),
+  {
+    owner_id: 'ownerId',
+    reference: 'reference',
+    at: ({ at }) => BigInt(at.getTime()),
+    urgent: ({ urgent }) => BigInt(urgent),
+    note: 'note',
+  },
   toNewVisit,
 )
 

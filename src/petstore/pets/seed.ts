@@ -1,8 +1,6 @@
 /** Example animals for the catalogue. */
 
-import type { RootDatabase } from '../../../db/database.ts'
-import { underLock } from '../../../db/migrate.ts'
-import { execute } from '../../../db/statement.ts'
+import { execute, type RootDatabase, underLock } from '../../../db/index.ts'
 
 // The column is the category, from 1. Each name is unique.
 const names = [

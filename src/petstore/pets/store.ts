@@ -1,11 +1,13 @@
 /** The store of pets: their table and its statements. */
 import type { Generated } from 'kysely'
-import type { Database } from '../../../db/database.ts'
-import type { WithDeadline } from '../../../db/deadline.ts'
-import type { Value } from '../../../db/plan.ts'
-import { creation } from '../../../db/plans/creations.ts'
-import { lookUp } from '../../../db/plans/lookup.ts'
-import { type Has, pages } from '../../../db/plans/pages.ts'
+import {
+  creation,
+  type Database,
+  type Has,
+  pages,
+  rowById,
+  type WithDeadline,
+} from '../../../db/index.ts'
 import type { ListPets, NewPet, Pet, PetStatus } from './schema.ts'
 
 declare module '../../../db/tables.ts' {
@@ -32,12 +34,8 @@ export const petStore = (db: Database) => ({
 
 const newPet = creation(
   'pets',
-  (value: Value<NewPet>) => ({
-    name: value(({ name }) => name),
-    category_id: value(({ categoryId }) => categoryId),
-    status: value(({ status }) => status),
-  }),
-  (id, pet): Pet => ({ id, ...pet }),
+  { name: 'name', category_id: 'categoryId', status: 'status' },
+  (id: bigint, pet: NewPet): Pet => ({ id, ...pet }),
 )
 
 const columns = ['name', 'category_id as categoryId', 'status'] as const
@@ -55,13 +53,4 @@ const pageOfPets = pages({
   item: ({ id, name, categoryId, status }) => ({ id, name, categoryId, status }),
 })
 
-const petById = lookUp<bigint, Pet>({
-  select({ kysely }, ids) {
-    const wanted = ids.map((value) => value((id) => id))
-    return kysely
-      .selectFrom('pets')
-      .select(['id', ...columns])
-      .where('id', 'in', wanted)
-  },
-  identityOf: (pet) => (typeof pet === 'bigint' ? pet : pet.id),
-})
+const petById = rowById('pets', columns)

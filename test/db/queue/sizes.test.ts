@@ -1,6 +1,7 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
 import { expect, test } from 'vitest'
 import { Deadline } from '../../../db/deadline.ts'
+import { table } from '../../../src/idempotency/store.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { migratedForFile } from '../../support/migrated.ts'
 import { addPet } from '../../support/pets.ts'
@@ -34,7 +35,8 @@ test('a transaction inserts at most 100 rows with keys', async () => {
   let serial = 0
   const create = async () => {
     const key = { api_key_id: 1n, key_hash: `${serial++}`, operation: 'createPet', fingerprint: '' }
-    const withKey = { key, expired: undefined, answerOf: String }
+    const withAnswer = (id: bigint) => ({ ...key, answer: String(id) })
+    const withKey = { table, expired: undefined, withAnswer }
     ids.add(await petStore(db).newPet.insert({ deadline }, pet, withKey))
   }
   expect(await statementsOf(100, create)).toBe(1)

@@ -1,14 +1,17 @@
 /** The store of helpers: their table, that of the links to visits, and the migration of both. */
 import type { ColumnDefinitionBuilder, Generated } from 'kysely'
 import { createTable } from '../../../db/columns.ts'
-import type { Database } from '../../../db/database.ts'
-import type { WithDeadline } from '../../../db/deadline.ts'
-import { DuplicateError } from '../../../db/errors.ts'
-import type { Value } from '../../../db/plan.ts'
-import { creation } from '../../../db/plans/creations.ts'
-import { lookUp } from '../../../db/plans/lookup.ts'
-import { type Has, pages } from '../../../db/plans/pages.ts'
-import { execute, lockRow } from '../../../db/statement.ts'
+import {
+  creation,
+  type Database,
+  DuplicateError,
+  execute,
+  type Has,
+  lockRow,
+  pages,
+  rowById,
+  type WithDeadline,
+} from '../../../db/index.ts'
 import { fields, toVisit } from '../store.ts'
 import type { Helper, HelperOfVisit, ListVisitsOfHelper, NewHelper } from './schema.ts'
 
@@ -113,17 +116,11 @@ async function count(db: Database, { deadline }: WithDeadline, id: bigint, by: b
 
 const newHelper = creation(
   'test_helpers',
-  (value: Value<NewHelper>) => ({ name: value(({ name }) => name), visits: 0n }),
-  (id, { name }): Helper => ({ id, name, visits: 0n }),
+  { name: 'name', visits: () => 0n },
+  (id: bigint, { name }: NewHelper): Helper => ({ id, name, visits: 0n }),
 )
 
-const helperById = lookUp<bigint, Helper>({
-  select(db, ids) {
-    const wanted = ids.map((value) => value((id) => id))
-    return db.kysely.selectFrom('test_helpers').selectAll().where('id', 'in', wanted)
-  },
-  identityOf: (helper) => (typeof helper === 'bigint' ? helper : helper.id),
-})
+const helperById = rowById('test_helpers', ['name', 'visits'])
 
 const pageOfVisits = pages({
   id: 'test_links.visit_id',

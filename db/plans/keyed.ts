@@ -1,0 +1,134 @@
+/**
+ * Creations of rows with keys (Idempotency-Key). Concurrent ones share a transaction: `begin` → `insert into pets …` →
+ * (`delete from idempotency_keys …`, of expired keys) → `insert into idempotency_keys …`, with the answers → `commit`.
+ */
+import { sql } from 'kysely'
+import type { Deadline } from '../deadline.ts'
+import {
+  ConflictError,
+  DatabaseUnavailableError,
+  DuplicateError,
+  KeyTakenError,
+  LockedError,
+  RejectedStatementError,
+} from '../errors.ts'
+import { searchInHalves } from '../halves.ts'
+import type { StatementPlan, Statements, TransactionPlan } from '../plan.ts'
+import type { Session } from '../session.ts'
+import type { WithId } from '../tables.ts'
+import { transact } from '../transaction.ts'
+
+/** Maximum number of rows with keys of a transaction. */
+const MAX_KEYED_ROWS = 100
+
+/** A table of keys, and the plan that stores one with its answer. */
+export interface KeyTable<Key = unknown> {
+  readonly name: WithId
+  readonly inserts: StatementPlan<Key, bigint, bigint>
+}
+
+/** What is stored beside a row, in its transaction. */
+export interface KeyOfRow<Key = unknown> {
+  /** That of all keys of a database. */
+  readonly table: KeyTable<Key>
+  /** The id of the row of the same key that has expired, which is removed. */
+  readonly expired: bigint | undefined
+  /** Returns the key with its answer, by the id of the row. What it throws undoes the transaction. */
+  withAnswer(id: bigint): Key
+}
+
+interface KeyedRow<Row> extends KeyOfRow {
+  row: Row
+}
+
+/** The id of a row, or why the database has rejected it. */
+type RowOutcome = { id: bigint } | { error: unknown }
+
+/**
+ * Returns the plan that inserts rows as `rows` does, each with its key: by one transaction. Throws KeyTakenError, without an effect, if another request has stored the key meanwhile,
+ * and ConflictError if another one is about to store one of the keys.
+ */
+export function withKeys<Row>(
+  rows: StatementPlan<Row, bigint, bigint>,
+): TransactionPlan<KeyedRow<Row>, bigint, RowOutcome> {
+  return {
+    use: 'write',
+    maxSize: { inProcess: MAX_KEYED_ROWS, server: MAX_KEYED_ROWS },
+    runTogether: (inputs, session, deadline, statements) =>
+      transact(session, deadline, async () => {
+        const run = { session, deadline, statements }
+        const outcomes = await insertRows(rows, inputs, run)
+        await storeKeys(inputs, outcomes, run)
+        return inputs.map((input) => outcomes.get(input) as RowOutcome) // each has one
+      }),
+    output(outcome) {
+      if ('error' in outcome) throw outcome.error
+      return outcome.id
+    },
+    // That the database is unavailable is the fault of no input.
+    blamesOne: (error) =>
+      error instanceof KeyTakenError || !(error instanceof DatabaseUnavailableError),
+  }
+}
+
+/** What the statements of a transaction run on. */
+interface Run {
+  session: Session
+  deadline: Deadline
+  statements: Statements
+}
+
+/** Inserts the rows in a transaction. Throws what ends the transaction. */
+async function insertRows<Row>(
+  rows: StatementPlan<Row, bigint, bigint>,
+  inputs: KeyedRow<Row>[],
+  { session, deadline, statements }: Run,
+): Promise<Map<KeyedRow<Row>, RowOutcome>> {
+  const outcomes = new Map<KeyedRow<Row>, RowOutcome>()
+  const attempt = async (some: KeyedRow<Row>[]) => {
+    const values = some.map(({ row }) => row)
+    const ids = await statements.execute(rows, values, session, deadline)
+    for (const [index, input] of some.entries()) outcomes.set(input, { id: ids[index] as bigint })
+  }
+  const isOfRow = (error: unknown) =>
+    error instanceof RejectedStatementError && session.isInTransaction
+  const fail = (input: KeyedRow<Row>, error: unknown) => void outcomes.set(input, { error })
+  const together = session.hasConsecutiveIds ? [inputs] : inputs.map((input) => [input])
+  for (const some of together) {
+    try {
+      await attempt(some)
+    } catch (error) {
+      if (!isOfRow(error)) throw error
+      if (some.length === 1) fail(some[0] as KeyedRow<Row>, error)
+      else await searchInHalves(some, { attempt, blamesOne: isOfRow, fail })
+    }
+  }
+  return outcomes
+}
+
+/** Stores the keys of the rows that were inserted. */
+async function storeKeys(
+  inputs: KeyOfRow[],
+  outcomes: Map<KeyOfRow, RowOutcome>,
+  { session, deadline, statements }: Run,
+): Promise<void> {
+  const { name, inserts } = (inputs[0] as KeyOfRow).table // a transaction has one input at least
+  const expired = inputs.flatMap((input) => input.expired ?? [])
+  if (expired.length > 0) {
+    const removal = sql`delete from ${sql.table(name)} where id in (${sql.join(expired)})`
+    await session.execute(removal.compile(statements.builder.kysely), deadline)
+  }
+  const keys = inputs.flatMap((input) => {
+    const outcome = outcomes.get(input)
+    // Here alone this folder asks its caller: the answer is made, and checked, before the commit.
+    return outcome && 'id' in outcome ? input.withAnswer(outcome.id) : []
+  })
+  if (keys.length === 0) return
+  try {
+    await statements.execute(inserts, keys, session, deadline)
+  } catch (error) {
+    if (error instanceof DuplicateError) throw new KeyTakenError(error, true)
+    // Each search for the one would wait for the lock again.
+    throw error instanceof LockedError ? new ConflictError(error, true) : error
+  }
+}
