@@ -68,6 +68,10 @@ test.each(units)('%s starts the service again however often it has failed', (uni
   expect(readRoot(unit)).toMatch(/^Restart=always$/m)
 })
 
+test('several processes start where sysctl is refused or missing', () => {
+  expect(readRoot('deploy/petstore@.service')).toMatch(/^ExecStartPre=\+-\S+\/sysctl /m)
+})
+
 test('a backup is made each night, also when the clocks go forward, and after a night in which the machine was off', () => {
   const [, timer = ''] = readRoot('deploy/petstore-backup.timer').split('\n[Timer]\n')
   const settings = timer.split('\n[')[0]

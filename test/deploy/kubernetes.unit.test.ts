@@ -155,8 +155,13 @@ test('the variables are those of the service, and a Pod stops in time', () => {
   expect(shutdownTimeout - shutdownDelay - databaseTimeout).toBeGreaterThan(4_000)
   expect(template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(shutdownTimeout)
   expect(container.ports[1].containerPort).toBe(config.metricsPort)
-  // /readyz answers within a second while the database hangs.
-  expect(container.readinessProbe).toMatchObject({ timeoutSeconds: 2 })
+  // /readyz answers within a second while the database hangs. By it a Pod would be restarted at each outage.
+  const asks = (path: string) => ({ httpGet: { path, port: 'http' } })
+  expect(container).toMatchObject({
+    readinessProbe: { ...asks('/readyz'), timeoutSeconds: 2 },
+    livenessProbe: asks('/healthz'),
+    startupProbe: asks('/healthz'),
+  })
 })
 
 test('the lines of operating.md make the alerts a PrometheusRule', () => {

@@ -85,6 +85,7 @@ test('pages are by descending id, with and without the filter', async () => {
   expect(ids).toHaveLength(5)
   expect(ids).toEqual(ids.toSorted((one, other) => other - one))
   expect(await idsBy('limit=2&urgent=true')).toEqual(ids.filter((_, index) => index !== 3))
+  expect(await idsBy('urgent=false')).toEqual([ids[3]])
   // Concurrent pages share a query.
   const after = (cursor: number) => client.listVisits.query({ ownerId, limit: 1, cursor })
   const pages = await Promise.all(ids.map(after))
