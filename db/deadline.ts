@@ -13,7 +13,8 @@ export interface WithDeadline {
 
 /**
  * The deadline of a call. The call ends after `timeout` milliseconds, or earlier when `giveUp` is called.
- * Infinity means no timeout.
+ * Infinity means no timeout. It is no AbortSignal, because each call of a request waits for several things, one after
+ * another, and a place in a Set takes a third of the time of a listener. `signal` is one, for others.
  */
 export class Deadline implements Waiter {
   readonly #timeout: number
@@ -79,7 +80,7 @@ export class Deadline implements Waiter {
     })
   }
 
-  /** Ends the call, and removes its timer and waiters. */
+  /** Ends the call: its timer and its waiters are removed, and none of these, nor a later one, hears anything more. */
   clear(): void {
     this.#isOver = true
     this.#waiters = undefined
@@ -121,4 +122,15 @@ class JointDeadline extends Deadline {
 export function jointDeadline(deadlines: Set<Deadline>): Deadline {
   const [first] = deadlines
   return first && deadlines.size === 1 ? first : new JointDeadline(deadlines)
+}
+
+/** Returns the result of `work` within this deadline, or, without one, within `timeout` milliseconds. */
+export async function within<Result>(
+  deadline: Deadline | undefined,
+  timeout: number,
+  work: (deadline: Deadline) => Promise<Result>,
+): Promise<Result> {
+  if (deadline) return await work(deadline)
+  using own = new Deadline(timeout)
+  return await work(own)
 }

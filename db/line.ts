@@ -82,16 +82,18 @@ interface LineSettings {
   usage: Usage
   /** Is called when entries become due. */
   onDue(line: Line): void
+  /** Is called when none of those is left. */
+  onEmpty(line: Line): void
 }
 
 /**
- * What waits: the inputs of a plan of one kind, or loans of one use. Its entries gather, until those have come that
- * will come soon; then they are due, and wait for a session.
+ * What waits: the inputs of a plan of one kind, or loans of one use. Its entries gather for two turns of the event
+ * loop at most, to share a statement; then they are due, and wait for a session.
  */
 export class Line {
   readonly work: Plan<never, unknown> | Loan
   readonly #settings: LineSettings
-  /** What waits, a group for each input, in order. A new list once all have begun or left: see `#gather`. */
+  /** What waits, a group for each input, in order. A new list once all have begun, which have the old one. */
   #groups: Group[] = []
   /**
    * The groups by identity, once there are several. A new map after each statement: V8 links the tables of a map
@@ -102,6 +104,8 @@ export class Line {
   #count = 0
   #running = 0
   #serial = 0
+  /** The number of the gathering. The next one begins once all entries have begun or left. */
+  #gathering = 0
   #isDue = false
   /** The number of entries of the latest statement. */
   #lastCount = 0
@@ -109,10 +113,6 @@ export class Line {
   constructor(work: Line['work'], settings: LineSettings) {
     this.work = work
     this.#settings = settings
-  }
-
-  get isEmpty(): boolean {
-    return this.#count === 0
   }
 
   get isDue(): boolean {
@@ -150,9 +150,9 @@ export class Line {
     return entry
   }
 
-  /** Makes the entries due once those have come that will come soon. */
+  /** Makes the entries due after the time in which others may join them. */
   #gather(isAlone: boolean): void {
-    const gathering = this.#groups // another list once they have begun or left
+    const gathering = this.#gathering
     if (isLoan(this.work)) this.#endGathering(gathering)
     // The calls of a batch come in one moment.
     else if (isAlone && this.#settings.mayBeAtOnce)
@@ -162,8 +162,8 @@ export class Line {
     else setImmediate(() => setImmediate(this.#endGathering, gathering))
   }
 
-  readonly #endGathering = (gathering: Group[]): void => {
-    if (this.#groups === gathering) this.#becomeDue()
+  readonly #endGathering = (gathering: number): void => {
+    if (this.#gathering === gathering) this.#becomeDue()
   }
 
   #becomeDue(): void {
@@ -231,7 +231,10 @@ export class Line {
   #clear(): void {
     this.#groups = []
     this.#known = undefined
+    this.#gathering++
+    if (!this.#isDue) return
     this.#isDue = false
+    this.#settings.onEmpty(this)
   }
 }
 

@@ -17,10 +17,10 @@
  * deadlines of all its calls have passed.
  */
 import { type QueryResult, SelectQueryNode } from 'kysely'
-import { Deadline, jointDeadline } from './deadline.ts'
+import { bisect } from './bisect.ts'
+import { type Deadline, jointDeadline, within } from './deadline.ts'
 import { BrokenDatabaseError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
-import { searchInHalves } from './halves.ts'
 import { type Group, isLoan, Line, type Loan, type Usage } from './line.ts'
 import type { Plan, Statements, Use } from './plan.ts'
 import { pauseOrThrow } from './retry.ts'
@@ -78,7 +78,7 @@ export class Queue implements Runner, Demand {
   #ofReadiness = 0
   /** The lines, by their work and the kinds of their inputs. Nothing is removed. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
-  /** The lines that are due, in the order in which they became so, that of readiness first; and some that are empty again. */
+  /** The lines that are due, in the order in which they became so, that of readiness first. */
   readonly #due: Line[] = []
   #ended: unknown
   #onUnused: (() => void) | undefined
@@ -117,8 +117,12 @@ export class Queue implements Runner, Demand {
   }
 
   async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
-    using own = new Deadline(statement.deadline ? Number.POSITIVE_INFINITY : this.timeout)
-    const deadline = statement.deadline ?? own
+    return await within(statement.deadline, this.timeout, (deadline) =>
+      this.#execute(statement, deadline),
+    )
+  }
+
+  async #execute<Row>(statement: Statement<Row>, deadline: Deadline): Promise<QueryResult<Row>> {
     // A read does not wait behind writes. Raw SQL may write.
     const byQuery = SelectQueryNode.is(statement.query) ? 'read' : 'write'
     const use = statement.isForReadiness ? 'readiness' : byQuery
@@ -145,7 +149,7 @@ export class Queue implements Runner, Demand {
     this.#ended = ENDED
     for (const kinds of this.#lines.values())
       for (const line of kinds.values()) line.rejectAll(ENDED)
-    this.#sessions.end()
+    this.#sessions.close()
     if (this.#usage.used === 0 && this.#ofReadiness === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onUnused = resolve
@@ -162,6 +166,7 @@ export class Queue implements Runner, Demand {
       mayBeAtOnce: !this.#isInProcess,
       usage: this.#usage,
       onDue: this.#onDue,
+      onEmpty: this.#forget,
     })
     const lines = this.#lines.get(work) ?? new Map<string, Line>()
     this.#lines.set(work, lines.set(kind, line))
@@ -179,7 +184,6 @@ export class Queue implements Runner, Demand {
   }
 
   readonly #onDue = (line: Line): void => {
-    this.#forget(line) // what was due in it may have been given up
     this.#enqueue(line)
     this.decide()
   }
@@ -189,9 +193,8 @@ export class Queue implements Runner, Demand {
     else this.#due.push(line)
   }
 
-  #forget(line: Line): void {
-    const index = this.#due.indexOf(line)
-    if (index >= 0) this.#due.splice(index, 1)
+  readonly #forget = (line: Line): void => {
+    this.#due.splice(this.#due.indexOf(line), 1)
   }
 
   /** Lets the lines begin that may have a session, in their order. Nothing else decides. */
@@ -208,8 +211,7 @@ export class Queue implements Runner, Demand {
   }
 
   /** The number of sessions that a line may have now, beside those that it has. */
-  #leftFor({ isDue, running, work: { use } }: Line): number {
-    if (!isDue) return 0
+  #leftFor({ running, work: { use } }: Line): number {
     if (use === 'readiness') return 1 - this.#ofReadiness
     const left = this.#size - this.#usage.used
     const free = use === 'read' ? left : Math.min(left, this.#writers - this.#writing)
@@ -231,9 +233,11 @@ export class Queue implements Runner, Demand {
     const { work } = line
     const isOne = !isLoan(work) && work.needsConsecutiveIds && !session.hasConsecutiveIds
     const groups = line.begin(isOne ? 1 : undefined)
-    // The rest waits behind the lines that came meanwhile.
-    this.#forget(line)
-    if (!line.isEmpty) this.#enqueue(line)
+    if (line.isDue) {
+      // The rest waits behind the lines that came meanwhile.
+      this.#forget(line)
+      this.#enqueue(line)
+    }
     this.#use(work.use)
     if (isLoan(work)) groups[0]?.resolve(session)
     else void this.#runGroups(line, work, session, groups)
@@ -307,7 +311,7 @@ export class Queue implements Runner, Demand {
     const outcomes: GroupOutcome[] = []
     let sent: Group[] = []
     try {
-      await searchInHalves(groups, {
+      await bisect(groups, {
         attempt: async (some) => {
           sent = some
           const live = some.filter(({ isLive }) => isLive)
@@ -328,7 +332,7 @@ export class Queue implements Runner, Demand {
 
   /** Rejects what waits for a session: none can be had now. */
   fail(error: unknown): void {
-    for (const line of this.#due) if (this.#leftFor(line) > 0) line.rejectAll(error)
+    for (const line of this.#due.filter((line) => this.#leftFor(line) > 0)) line.rejectAll(error)
   }
 }
 

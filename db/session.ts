@@ -31,8 +31,8 @@ export interface Sessions {
   /** Asks for `count` sessions, after `take` has returned none. The sessions answer by the functions of `Demand`. */
   prepare(count: number): void
   giveBack(session: Session): void
-  /** Ends the sessions, on a server each after its use. Never throws. */
-  end(): void
+  /** Closes the sessions, on a server each after its use. Never throws. */
+  close(): void
 }
 
 /** What waits for sessions: the queue. */

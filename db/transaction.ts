@@ -1,7 +1,7 @@
 /** Transactions: work on one session, whose statements the database keeps or undoes together. */
 import type { QueryResult } from 'kysely'
 import type { Database, RootDatabase } from './database.ts'
-import { Deadline } from './deadline.ts'
+import { type Deadline, within } from './deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import { guarded, refuseInTransaction } from './guard.ts'
 import type { Plan, Statements } from './plan.ts'
@@ -49,13 +49,14 @@ async function withSession<Result>(
   deadline: Deadline | undefined,
   work: (session: Session, deadline: Deadline) => Promise<Result>,
 ): Promise<Result> {
-  using own = new Deadline(deadline ? Number.POSITIVE_INFINITY : queue.timeout)
-  const session = await queue.borrow('write', deadline ?? own)
-  try {
-    return await work(session, deadline ?? own)
-  } finally {
-    queue.giveBack(session, 'write')
-  }
+  return await within(deadline, queue.timeout, async (deadline) => {
+    const session = await queue.borrow('write', deadline)
+    try {
+      return await work(session, deadline)
+    } finally {
+      queue.giveBack(session, 'write')
+    }
+  })
 }
 
 /**
@@ -117,9 +118,9 @@ class SessionRunner implements Runner {
   }
 
   async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
-    using own = new Deadline(statement.deadline ? Number.POSITIVE_INFINITY : this.#timeout)
-    const deadline = statement.deadline ?? own
-    return await this.#inTurn(deadline, () => this.#session.execute<Row>(statement, deadline))
+    return await within(statement.deadline, this.#timeout, (deadline) =>
+      this.#inTurn(deadline, () => this.#session.execute<Row>(statement, deadline)),
+    )
   }
 
   /** Runs a statement after those before it. One that waits leaves at its deadline. */

@@ -3,6 +3,7 @@
  * (`delete from idempotency_keys …`, of expired keys) → `insert into idempotency_keys …`, with the answers → `commit`.
  */
 import { sql } from 'kysely'
+import { bisect } from '../bisect.ts'
 import type { Deadline } from '../deadline.ts'
 import {
   ConflictError,
@@ -12,7 +13,6 @@ import {
   LockedError,
   RejectedStatementError,
 } from '../errors.ts'
-import { searchInHalves } from '../halves.ts'
 import type { StatementPlan, Statements, TransactionPlan } from '../plan.ts'
 import type { Session } from '../session.ts'
 import type { WithId } from '../tables.ts'
@@ -100,7 +100,7 @@ async function insertRows<Row>(
     } catch (error) {
       if (!isOfRow(error)) throw error
       if (some.length === 1) fail(some[0] as KeyedRow<Row>, error)
-      else await searchInHalves(some, { attempt, blamesOne: isOfRow, fail })
+      else await bisect(some, { attempt, blamesOne: isOfRow, fail })
     }
   }
   return outcomes

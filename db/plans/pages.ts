@@ -79,7 +79,7 @@ export const pages = <Query extends ById, Table extends keyof Tables, Row, Item>
 ): StatementPlan<Query, Page<Item>, Page<WithId<Row>>> => planOf(list, undefined, ({ id }) => id)
 
 /**
- * Does the same by another column, and then by id.
+ * Returns the plan that reads a page by another column, and then by id: otherwise as `pages`.
  * @public Lists by a text need it, such as that of owners in test/visits.
  */
 export const pagesBy = <Query extends ByColumn, Table extends keyof Tables, Row, Item>(

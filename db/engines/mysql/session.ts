@@ -103,8 +103,8 @@ export class MysqlSession implements Session {
   workedAt = performance.now()
   /** When another one is to replace it. */
   endsAt = Number.POSITIVE_INFINITY
-  /** Whether another one has replaced it, so that it ends after its use. */
-  isOld = false
+  /** Whether another one has replaced it, so that it is closed after its use. */
+  isRetired = false
   readonly #keeper: Keeper
   isInTransaction = false
 

@@ -47,12 +47,12 @@ export class MysqlSessions implements Sessions {
   readonly #openings = new Openings()
   /** The number of idle sessions that are being pinged. */
   #checking = 0
-  /** Sessions that were opened before are ended after their use. */
+  /** Sessions that were opened before are retired. */
   #validFrom = Number.NEGATIVE_INFINITY
   /** What waits for a session to kill another one. */
   #killers: ((session: MysqlSession | undefined) => void)[] = []
   #timer: NodeJS.Timeout | undefined
-  readonly #end = new AbortController()
+  readonly #closing = new AbortController()
   readonly #sweep = setInterval(() => this.#look(), SWEEP_INTERVAL).unref()
 
   constructor(address: Address, size: number, demand: Demand) {
@@ -80,14 +80,14 @@ export class MysqlSessions implements Sessions {
 
   giveBack(session: MysqlSession): void {
     if (session.socket.destroyed) return
-    const isOver = session.isOld || this.#end.signal.aborted
+    const isOver = session.isRetired || this.#closing.signal.aborted
     if (isOver || this.#open.length > this.#maxOpen) this.#close(session)
     else if (this.#killers.length > 0) this.#killers.shift()?.(session)
     else this.#idle.push(session)
   }
 
-  end(): void {
-    this.#end.abort(new Error('The service has closed the database'))
+  close(): void {
+    this.#closing.abort(new Error('The service has closed the database'))
     clearInterval(this.#sweep)
     clearTimeout(this.#timer)
     for (const session of [...this.#idle]) this.#close(session)
@@ -136,33 +136,33 @@ export class MysqlSessions implements Sessions {
 
   /** A server said that it may not write: the name may lead to another one now. */
   onUnfit(): void {
-    if (performance.now() - this.#validFrom > UNFIT_INTERVAL) this.#endOlder()
+    if (performance.now() - this.#validFrom > UNFIT_INTERVAL) this.#retireAll()
   }
 
-  /** Ends the sessions that are open, or those with this server. */
-  #endOlder(server?: string): void {
+  /** Retires the sessions that are open, or those with this server. */
+  #retireAll(server?: string): void {
     if (!server) this.#validFrom = performance.now()
     for (const session of [...this.#open]) {
-      if (!server || session.server.name === server) this.#endSoon(session)
+      if (!server || session.server.name === server) this.#retire(session)
     }
   }
 
-  /** Ends a session: now if it is idle, else after its use. */
-  #endSoon(session: MysqlSession): void {
-    session.isOld = true
+  /** Closes a session: now if it is idle, else after its use. */
+  #retire(session: MysqlSession): void {
+    session.isRetired = true
     if (this.#idle.includes(session)) this.#close(session)
   }
 
   /** Whether another session may be opened now. */
   #mayOpen(): boolean {
-    if (this.#end.signal.aborted || performance.now() < this.#openings.nextAt) return false
+    if (this.#closing.signal.aborted || performance.now() < this.#openings.nextAt) return false
     return this.#open.length + this.#openings.count < this.#maxOpen
   }
 
   /** If calls wait then, looks again once another session may be opened, or one that is being opened is silent. */
   #lookAgain(): void {
     clearTimeout(this.#timer)
-    if (this.#end.signal.aborted) return
+    if (this.#closing.signal.aborted) return
     const pause = this.#openings.nextAt - performance.now()
     const look = () => {
       this.#demand.decide()
@@ -175,16 +175,16 @@ export class MysqlSessions implements Sessions {
   async #openOne(): Promise<MysqlSession | undefined> {
     const opening = this.#openings.begin()
     try {
-      const session = await open(this.#address, this, this.#end.signal, () => {
+      const session = await open(this.#address, this, this.#closing.signal, () => {
         this.#openings.answered(opening)
         this.#demand.decide() // others may be opened side by side
       })
       this.#openings.ended(opening)
       session.endsAt = performance.now() + MAX_AGE * (1 - AGE_SPREAD * Math.random())
-      session.isOld = session.openedAt < this.#validFrom
-      const onEnd = () => this.#forget(session)
-      session.connection.on('end', onEnd).on('error', onEnd)
-      session.socket.on('close', onEnd)
+      session.isRetired = session.openedAt < this.#validFrom
+      const onClose = () => this.#forget(session)
+      session.connection.on('end', onClose).on('error', onClose)
+      session.socket.on('close', onClose)
       this.#open.push(session)
       this.giveBack(session)
       this.#demand.decide()
@@ -192,7 +192,7 @@ export class MysqlSessions implements Sessions {
     } catch (error) {
       this.#openings.ended(opening)
       // What is wrong with the server now was right when the others were opened.
-      if (error instanceof UnfitSessionError && error.server) this.#endOlder(error.server)
+      if (error instanceof UnfitSessionError && error.server) this.#retireAll(error.server)
       const besideOthers = this.#open.length > 0 || this.#openings.coming > 0
       this.#openings.failed(error, besideOthers)
       if (besideOthers) this.#lookAgain()
@@ -229,19 +229,19 @@ export class MysqlSessions implements Sessions {
     this.#demand.decide()
   }
 
-  /** Ends what was idle for long, and replaces an old session, one at a time. */
+  /** Closes what was idle for long, and replaces an old session, one at a time. */
   #look(): void {
     const now = performance.now()
     for (const session of [...this.#idle]) {
       if (now - session.workedAt > IDLE_TIMEOUT) this.#close(session)
     }
-    const old = this.#open.find(({ endsAt, isOld }) => !isOld && endsAt < now)
+    const old = this.#open.find(({ endsAt, isRetired }) => !isRetired && endsAt < now)
     // One at a time: while a server is silent, the old session is the better one.
     if (!old || !this.#openings.isEmpty || !this.#mayOpen()) return
-    void this.#openOne().then((opened) => opened && this.#endSoon(old))
+    void this.#openOne().then((opened) => opened && this.#retire(old))
   }
 
-  /** Ends a session with a message to the server, and does not wait for a reply. */
+  /** Closes a session with a message to the server, and does not wait for a reply. */
   #close(session: MysqlSession): void {
     session.connection.end()
     session.socket.destroySoon()

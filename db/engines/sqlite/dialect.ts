@@ -56,7 +56,7 @@ export function sqliteParts(path: string, mayCreate: boolean, timeout = LOCK_TIM
       take: () => idle.pop() ?? new SqliteSession(file),
       prepare() {},
       giveBack: (session) => void idle.push(session),
-      end: () => file.close(),
+      close: () => file.close(),
     }),
   }
 }

@@ -71,15 +71,15 @@ export class SqliteFile {
     try {
       this.#place?.check()
     } catch (error) {
-      this.#note(error)
+      this.#stopUsing(error)
       // At each check, because a reader with an older snapshot delays it.
       if (this.#database) this.#place?.saveLog(this.#database)
       throw error
     }
   }
 
-  /** Takes note of an error after which no statement of the open transaction may be executed, and perhaps none at all. */
-  #note(error: unknown): void {
+  /** Rolls back the open transaction after an error that ends it, and perhaps the use of the database. */
+  #stopUsing(error: unknown): void {
     if (error instanceof BrokenDatabaseError && error !== this.#place?.lost) this.#damage = error
     this.#undo()
   }
@@ -100,13 +100,13 @@ export class SqliteFile {
   ): Promise<QueryResult<Row>> {
     const end = performance.now() + this.#timeout
     for (;;) {
-      while (this.#owner.mustWait(session)) await this.#owner.end(deadline)
+      while (this.#owner.mustWait(session)) await this.#owner.ended(deadline)
       if (deadline?.reason) throw deadline.reason
       try {
         return this.#run<Row>(statement)
       } catch (cause) {
         const error = this.#reasonOf(sqliteError(cause))
-        if (error instanceof BrokenDatabaseError) this.#note(error)
+        if (error instanceof BrokenDatabaseError) this.#stopUsing(error)
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
         this.#owner.set(this.#database?.isTransaction ? session : undefined)

@@ -15,7 +15,7 @@ export class Owner {
   }
 
   /** Resolves when the transaction ends, after which another may begin at once. Throws the reason of the deadline. */
-  async end(deadline: Deadline | undefined): Promise<void> {
+  async ended(deadline: Deadline | undefined): Promise<void> {
     const end = this.#owner?.end.promise
     if (end) await (deadline ? deadline.race(end) : end)
   }

@@ -137,7 +137,7 @@ export class ControlledSessions implements Sessions {
     this.observer.onGiveBack?.(session)
   }
 
-  end(): void {
+  close(): void {
     this.isEnded = true
   }
 

@@ -1,6 +1,6 @@
-/** The search for inputs that fail what several inputs share. */
+/** The bisection of items that fail together. */
 import { expect, test } from 'vitest'
-import { searchInHalves } from '../../db/halves.ts'
+import { bisect } from '../../db/bisect.ts'
 
 const REJECTED = new Error('A row was rejected')
 const UNAVAILABLE = new Error('The database is away')
@@ -10,7 +10,7 @@ async function search(isBad: (item: number, attempts: number) => boolean, items:
   const run: number[] = []
   const failed: number[] = []
   let attempts = 0
-  await searchInHalves(items, {
+  await bisect(items, {
     async attempt(some) {
       if (++attempts > 50) throw UNAVAILABLE // a search without an end takes no turn of the event loop
       if (some.some((item) => isBad(item, attempts))) throw REJECTED

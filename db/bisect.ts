@@ -1,4 +1,4 @@
-/** The search for inputs that fail what several inputs share. */
+/** The bisection of items that fail together: the others take effect. */
 
 interface Attempts<Item> {
   /** Runs items together. */
@@ -10,11 +10,11 @@ interface Attempts<Item> {
 }
 
 /**
- * Runs items of which one is to blame for the failure of all: searches it by halves, and the next one if there is
+ * Runs items of which one is to blame for the failure of all: finds it by bisection, and the next one if there is
  * another. Of a hundred items, a bad one costs eight attempts. Throws an error of which no one is to blame, and does
  * not run the rest.
  */
-export async function searchInHalves<Item>(
+export async function bisect<Item>(
   items: Item[],
   { attempt, blamesOne, fail }: Attempts<Item>,
 ): Promise<void> {
