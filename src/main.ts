@@ -3,7 +3,7 @@ import { executionAsyncResource } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { TITLE } from './config/product.ts'
 import { createLog } from './observe/log.ts'
-import { onWarning, print, program, refuseArguments, withDatabase } from './process/programs.ts'
+import { migrateDatabase, onWarning, print, program, refuseArguments } from './process/programs.ts'
 import { stopRequested, stopSignal } from './process/shutdown.ts'
 
 // Node makes an object for each task of nextTick. If a full garbage collection finds none, V8 forgets their
@@ -37,7 +37,7 @@ await program(async (config) => {
       import('./process/start.ts'),
       import('./process/start-text.ts'),
     ])
-  await withDatabase(config, () => {}, log.info.bind(log))
+  await migrateDatabase(config, log.info.bind(log))
   stopping = stopRequested(signalled, config.shutdownTimeout, log)
   const document = readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')
   const service = await start(config, log, { router: appRouter, createStores, document })

@@ -12,7 +12,7 @@ import {
   revokeKey,
   rotateKey,
 } from '../keys/store.ts'
-import { command, print, withDatabase } from '../process/programs.ts'
+import { command, print, withMigratedDatabase } from '../process/programs.ts'
 import { replaceBigints } from '../surface/rest/exact-json.ts'
 import { readArguments } from './key-arguments.ts'
 
@@ -69,7 +69,7 @@ async function run(config: Config, location: string): Promise<void> {
     }
   }
   // The others would answer from a new, empty database, where a mistake has led them.
-  await withDatabase(config, onDatabase, console.error, given.COMMAND === 'create')
+  await withMigratedDatabase(config, onDatabase, console.error, given.COMMAND === 'create')
 }
 
 /** Returns the key in the file of `--key-file`; undefined without that option. Throws UsageError. */

@@ -7,7 +7,6 @@ import { Problem, problem } from '../errors/problem.ts'
 import { Connection, connectionOf } from './connection.ts'
 import { jsonHeaders } from './headers.ts'
 import { ClientMemory } from './memory.ts'
-import type { Telemetry } from './record.ts'
 import { answer } from './respond.ts'
 
 // An `import` would evaluate all exports (https://nodejs.org/api/process.html#processgetbuiltinmoduleid). One of
@@ -22,11 +21,21 @@ const PORTION = 50
 
 type OnRequest = (req: IncomingMessage, res: ServerResponse) => void
 
+/** What hears of each request: observe/telemetry.ts. */
+export interface Observer {
+  /** A request begins. */
+  begin(req: IncomingMessage, res: ServerResponse): void
+  /** A request is over: its answer was sent, or the client has closed the connection. */
+  end(res: ServerResponse): void
+  /** The server rejects a request before the app. Returns its new id. */
+  refuse(status: number, ipAddress: string | undefined): string
+}
+
 export class HttpServer {
   /** Node's server, which does not listen yet. */
   readonly server: Server
   readonly #onRequest: OnRequest
-  readonly #telemetry: Telemetry
+  readonly #observer: Observer
   readonly #memory = new ClientMemory()
   readonly #connections = new Set<Connection>()
   /** The requests that have arrived and are not served yet, by their responses. */
@@ -37,9 +46,9 @@ export class HttpServer {
    * `onRequest` answers a request. A client has `keepAliveTimeout` milliseconds to send the next request, and to
    * read the next bytes of an answer.
    */
-  constructor(onRequest: OnRequest, telemetry: Telemetry, keepAliveTimeout: number) {
+  constructor(onRequest: OnRequest, observer: Observer, keepAliveTimeout: number) {
     this.#onRequest = onRequest
-    this.#telemetry = telemetry
+    this.#observer = observer
     this.server = http.createServer({
       headersTimeout: 10_000,
       requestTimeout: 30_000,
@@ -83,7 +92,7 @@ export class HttpServer {
     }
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     connection.begin(res, this.#isStopping || req.headers.upgrade !== undefined)
-    this.#telemetry.begin(req, res)
+    this.#observer.begin(req, res)
     res.on('close', () => this.#end(res))
     if (req.httpVersionMajor !== 1) {
       this.#refuse(connection, NOT_HTTP)
@@ -106,7 +115,7 @@ export class HttpServer {
   /** The answer was sent, or the connection is closed. */
   #end(res: ServerResponse): void {
     const { req } = res
-    this.#telemetry.end(res)
+    this.#observer.end(res)
     connectionOf(req.socket).over(req, this.#isStopping)
   }
 
@@ -124,7 +133,7 @@ export class HttpServer {
     if (socket.writableEnded) return
     const body = JSON.stringify(error.refusal)
     if (state === 'idle') {
-      const id = this.#telemetry.refuse(error.status, socket.remoteAddress)
+      const id = this.#observer.refuse(error.status, socket.remoteAddress)
       socket.write(rawAnswer(error.status, body, id))
     }
     connection.next('refusal')

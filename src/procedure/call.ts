@@ -64,7 +64,7 @@ export interface KeyedWrites {
 
 /** What the calls of a request have in common: those of a batch. */
 export interface CallsOfRequest<Stores = unknown> {
-  readonly service: Shared<Stores>
+  readonly shared: Shared<Stores>
   /** The caller, whose API key allows the calls. */
   readonly caller: Caller
   /** When everything that the calls wait for ends. */
@@ -211,7 +211,7 @@ export class Operation {
 
   #callOf(request: CallsOfRequest, input: unknown): Call {
     const written = this.type === 'query' ? NOTHING : new Written()
-    return { ...request, operation: this, input, stores: request.service.stores, written }
+    return { ...request, operation: this, input, stores: request.shared.stores, written }
   }
 
   /** Returns the output of a resolver, checked. Throws TypeError for one of a mutation that no function has written. */

@@ -1,4 +1,7 @@
-/** Mutations: transactions, or a single insert. They run again after an attempt that had no effect, or whose effect the key tells. */
+/**
+ * Mutations: transactions, or a single insert. They run again after an attempt that certainly had no effect; with an
+ * Idempotency-Key after any attempt, because the stored key says whether it had one.
+ */
 import type { Call, Creation, Work } from './call.ts'
 
 /**
@@ -19,7 +22,7 @@ export async function write<Context extends Call, Output>(
 }
 
 /**
- * Does the same, once for each Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). If the request has
+ * Runs `work` as `write` does, but once for each Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). If the request has
  * one, the transaction also stores the key and the output, and a repetition returns this output. Throws
  * BAD_REQUEST for an invalid key, CONFLICT while a request with the key is running, UNPROCESSABLE_CONTENT for a
  * key of another request, and the errors of `work`.
@@ -30,7 +33,7 @@ export async function writeIdempotent<Context extends Call, Output>(
   work: Work<Context, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'writeIdempotent')
-  const { keyedWrites } = call.service
+  const { keyedWrites } = call.shared
   const key = keyedWrites.keyOf(call)
   return call.written.note(
     key === undefined
@@ -50,7 +53,7 @@ export async function create<Stores, Input, Output>(
   input: Input,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'create')
-  const { keyedWrites } = call.service
+  const { keyedWrites } = call.shared
   const key = keyedWrites.keyOf(call)
   outputOfRow(call, creation, ANY_ID, input)
   return call.written.note(
@@ -88,7 +91,7 @@ const workInTransaction = <Context extends Call, Output>(
   call: Context,
   work: Work<Context, Output>,
 ): Promise<Output> =>
-  call.service.transact((stores) => outputOfWork(call, stores, work), call.deadline)
+  call.shared.transact((stores) => outputOfWork(call, stores, work), call.deadline)
 
 /** What the call of a work has beside its own fields: a copy of `ctx` would make it. */
 const ofWork = {

@@ -11,10 +11,10 @@ import express, {
 import type { Config } from '../config/config.ts'
 import { Problem, problem, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
-import { recordOf, type Telemetry } from '../http/record.ts'
+import { recordOf } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
-import { HttpServer } from '../http/server.ts'
+import { HttpServer, type Observer } from '../http/server.ts'
 import { operationsOf } from '../procedure/operations.ts'
 import { docsRouter, documentSender } from '../surface/docs.ts'
 import { type Service, serve } from '../surface/pipeline.ts'
@@ -35,12 +35,31 @@ export function createApp(
   config: Config,
   { router, document: published }: Api,
   service: Service,
-  telemetry: Telemetry,
+  observer: Observer,
   readiness: Readiness,
 ): HttpServer {
   const operations = operationsOf(router)
   const routes = routesOf(operations, config.baseUrl)
-  const document = documentOf(published, config)
+  const surfaces = [restSurface(routes), trpcSurface(router, operations)]
+  const methods = [...new Set(['GET', 'HEAD', 'POST', ...routes.map(({ method }) => method)])]
+  const allowOrigins =
+    config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods) : undefined
+  function onRequest(req: IncomingMessage, res: ServerResponse) {
+    // `Connection: close` sends the next request of this client to another instance.
+    if (readiness.stopping) res.shouldKeepAlive = false
+    if (!allowOrigins) return route(req, res)
+    allowOrigins(req as Request, res as Response, () => route(req, res))
+  }
+  // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
+  function route(req: IncomingMessage, res: ServerResponse) {
+    if (!serve(service, res, surfaces)) app(req as Request, res as Response)
+  }
+  const app = appOf(service, documentOf(published, config), readiness)
+  return new HttpServer(onRequest, observer, config.keepAliveTimeout)
+}
+
+/** Returns Express for health, the document, the docs page, and 404 for all else. */
+function appOf(service: Service, document: ReturnType<typeof documentOf>, readiness: Readiness) {
   // Made at the first request: most processes never serve them.
   let sendDocument: RequestHandler | undefined
   let page: Router | undefined
@@ -79,22 +98,7 @@ export function createApp(
     answer(res, error.status, [...jsonHeaders, ...error.headers], JSON.stringify(error.body))
   }
   app.use(onError)
-
-  const surfaces = [restSurface(routes), trpcSurface(router, operations)]
-  const methods = [...new Set(['GET', 'HEAD', 'POST', ...routes.map(({ method }) => method)])]
-  const allowOrigins =
-    config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods) : undefined
-  const onRequest = (req: IncomingMessage, res: ServerResponse) => {
-    // `Connection: close` sends the next request of this client to another instance.
-    if (readiness.stopping) res.shouldKeepAlive = false
-    if (!allowOrigins) return route(req, res)
-    allowOrigins(req as Request, res as Response, () => route(req, res))
-  }
-  // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
-  const route = (req: IncomingMessage, res: ServerResponse) => {
-    if (!serve(service, res, surfaces)) app(req as Request, res as Response)
-  }
-  return new HttpServer(onRequest, telemetry, config.keepAliveTimeout)
+  return app
 }
 
 const NOT_READY = new Problem('SERVICE_UNAVAILABLE', 'The service is not ready')

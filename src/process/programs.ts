@@ -119,7 +119,7 @@ export const print = (text: string): Promise<void> =>
  * it. `report` is `migrate`'s. Returns the result of `run`. Throws DatabaseUnavailableError, and
  * MissingDatabaseError for a database without tables of the service, unless it `mayCreate` them.
  */
-export async function withDatabase<Result>(
+export async function withMigratedDatabase<Result>(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   run: (db: RootDatabase, migrated: string[]) => Result | Promise<Result>,
   report: (text: string) => void = console.error,
@@ -133,3 +133,9 @@ export async function withDatabase<Result>(
   )
   return await run(db, await migrate(db, report, MIGRATIONS, mayCreate))
 }
+
+/** Migrates the configured database, and returns the names of the migrations that ran. Throws as `withMigratedDatabase`. */
+export const migrateDatabase = (
+  config: Pick<Config, 'databaseUrl'>,
+  report?: (text: string) => void,
+): Promise<string[]> => withMigratedDatabase(config, (_db, migrated) => migrated, report)

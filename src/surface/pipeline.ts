@@ -128,7 +128,7 @@ async function answerCalls(
     const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
     const record = recordOf(res)
     const report = (error: Problem, operation: string) => service.report(error, record, operation)
-    const calls = { service, caller, deadline, idempotencyHeader, report }
+    const calls = { shared: service, caller, deadline, idempotencyHeader, report }
     const { status, headers, body: text, outcomes } = await surface.reply(calls, match, body)
     record.outcomes = outcomes
     for (const { error, operation } of outcomes ?? []) {

@@ -373,7 +373,7 @@ const scenarios: Record<string, Scenario> = {
   'another deadline': replaced('deadline', {}),
   'another caller': replaced('caller', undefined),
   'another operation': replaced('operation', {}),
-  'another service': replaced('service', {}),
+  'other parts of the service': replaced('shared', {}),
   'another input': replaced('input', ball),
 }
 

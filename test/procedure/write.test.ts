@@ -151,7 +151,7 @@ const deeds: Record<string, (call: Call, input: Input) => Promise<unknown>> = {
   reach: (call, { petId }) => outer.pets.get(call, petId),
   make: (call) => addPet(outer.pets, call, newPet),
   change: (call, { petId }) => sell(call, petId, outer.db),
-  nest: (call) => call.service.transact(async () => {}, call.deadline),
+  nest: (call) => call.shared.transact(async () => {}, call.deadline),
   async forget(call, { petId }) {
     await run(call, dbOf(call).kysely.selectFrom('pets').select('id')) // the transaction has begun
     forgotten = () => sell(call, petId)

@@ -26,10 +26,10 @@ export const onceOf =
     deadline: Deadline,
     work: Work<Call<Stores>, Output>,
   ): Promise<Output> => {
-    const service = { keyedWrites } as Shared<Stores>
+    const shared = { keyedWrites } as Shared<Stores>
     const caller = { keyId: holder, holder, readOnly: false }
     const unchecked = { name: operation, checkOutput: (output) => output } as Operation
-    const request = { service, caller, deadline, idempotencyHeader: undefined, report() {} }
+    const request = { shared, caller, deadline, idempotencyHeader: undefined, report() {} }
     const stores = undefined as Stores // the work has those of its transaction
     const call = { ...request, operation: unchecked, input, stores, written: new Written() }
     return keyedWrites.runWork(call, key, work)

@@ -19,7 +19,7 @@ import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/s
 import { appRouter, createStores } from '../../src/petstore/resources.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
-import { withDatabase } from '../../src/process/programs.ts'
+import { withMigratedDatabase } from '../../src/process/programs.ts'
 import { start } from '../../src/process/start.ts'
 import { openApiDocument } from '../../src/surface/rest/openapi/document.ts'
 import { PUBLISHED } from '../../src/surface/rest/openapi/published.ts'
@@ -67,7 +67,7 @@ export async function startService(
   )
   const { key } = await keys.create(database.url, 'test')
   // The types of the service lack the tables that `prepare` creates.
-  await withDatabase({ databaseUrl: database.url }, (db) => prepare(db))
+  await withMigratedDatabase({ databaseUrl: database.url }, (db) => prepare(db))
   const served = resources ?? { router: appRouter, createStores }
   const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
   const document = openApiDocument(served.router, routes, texts, PUBLISHED)
@@ -113,13 +113,13 @@ export async function serviceForFile(
 export const keys = {
   /** Creates a key that works for `lifetime` milliseconds or until it is revoked. */
   create: (databaseUrl: string, name: string, lifetime?: number, readOnly?: boolean) =>
-    withDatabase({ databaseUrl }, (db) =>
+    withMigratedDatabase({ databaseUrl }, (db) =>
       createKeyIn(db, name, { lifetime, readOnly: readOnly === true }),
     ),
 
   /** Creates a key that replaces another one, which works for `grace` more milliseconds. */
   rotate: (databaseUrl: string, id: bigint, grace: number) =>
-    withDatabase({ databaseUrl }, async (db) => {
+    withMigratedDatabase({ databaseUrl }, async (db) => {
       const made = await rotateKey(db, id, grace)
       if (!made) throw new Error(`There is no working key ${id}`)
       return made
@@ -127,7 +127,7 @@ export const keys = {
 
   /** Revokes a key. */
   revoke: (databaseUrl: string, id: bigint): Promise<void> =>
-    withDatabase({ databaseUrl }, async (db) => {
+    withMigratedDatabase({ databaseUrl }, async (db) => {
       if (!(await revokeKey(db, id))) throw new Error(`There is no working key ${id}`)
     }),
 }

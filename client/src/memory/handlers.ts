@@ -15,7 +15,7 @@ const NEVER = new Deadline(Number.POSITIVE_INFINITY)
 /** Returns handlers for MSW that serve this router at `url`; `apiKeys` are the valid keys, by default all. */
 export function handlersOf(
   served: AnyTRPCRouter,
-  service: Shared,
+  shared: Shared,
   { url, apiKeys }: { url: string; apiKeys?: string[] | undefined },
 ): HttpHandler[] {
   // As in the service, each call of a batch is one of its own.
@@ -57,7 +57,7 @@ export function handlersOf(
         if (caller.readOnly && info.type === 'mutation') throw problem('readOnlyKey')
         const idempotencyHeader = req.headers.get('idempotency-key') ?? undefined
         // Stores in memory do not wait, and there is no log.
-        return { service, caller, deadline: NEVER, idempotencyHeader, report() {} }
+        return { shared, caller, deadline: NEVER, idempotencyHeader, report() {} }
       },
     })
   }

@@ -1,0 +1,91 @@
+/** The log line and the metrics of each request, and what its span gains. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Logger } from 'pino'
+import type { Trust } from '../config/config.ts'
+import { NAME } from '../config/product.ts'
+import { type CallOutcome, newRecord, RequestRecord, recordOf } from '../http/record.ts'
+import { ipAddressOf } from '../http/request.ts'
+import type { Observer } from '../http/server.ts'
+import { activeSpan } from './span.ts'
+
+/** The metrics of requests, where they are configured. */
+export interface Metrics {
+  /** Counts a call. */
+  count(call: RequestRecord): void
+  /** Counts a request by its duration. */
+  time(request: RequestRecord): void
+}
+
+/** Logs and counts the requests. The lines have no API key, no body and no query. */
+export class Telemetry implements Observer {
+  readonly #log: Logger
+  readonly #trust: Trust
+  readonly #metrics: Metrics | undefined
+  /** The latest status of each path of health, which load balancers and supervisors ask every second. */
+  readonly #health = new Map([
+    ['/healthz', 200],
+    ['/readyz', 200],
+  ])
+
+  /** `trust` is that of X-Forwarded-For. */
+  constructor(log: Logger, trust: Trust, metrics?: Metrics) {
+    this.#log = log
+    this.#trust = trust
+    this.#metrics = metrics
+  }
+
+  begin(req: IncomingMessage, res: ServerResponse): void {
+    const record = newRecord(req, res)
+    const span = activeSpan()
+    if (!span) return
+    const { traceId, spanId } = span.spanContext()
+    Object.assign(record, { traceId, spanId })
+    span.setAttribute(`${NAME}.request_id`, record.requestId)
+    span.setAttribute('url.path', record.readablePath) // it may have an API key by mistake
+  }
+
+  end(res: ServerResponse): void {
+    const record = recordOf(res)
+    const { outcomes } = record
+    record.outcomes = undefined
+    record.stop()
+    if (record.operation === undefined) record.path = record.readablePath
+    if (record.keyId === undefined) record.address = plain(ipAddressOf(res.req, this.#trust))
+    // A batch whose client closed the connection has one line: none of its calls was answered.
+    if (res.writableFinished) record.status = res.statusCode
+    this.#report(record, res.writableFinished ? outcomes : undefined)
+  }
+
+  refuse(status: number, ipAddress: string | undefined): string {
+    const record = new RequestRecord()
+    this.#report(Object.assign(record, { status, address: plain(ipAddress) }))
+    return record.requestId
+  }
+
+  /** The calls of a batch have one duration, and a line and a count each, for which the record is changed. */
+  #report(record: RequestRecord, outcomes?: CallOutcome[]): void {
+    this.#metrics?.time(record)
+    if (!outcomes) this.#count(record)
+    for (const { operation, status } of outcomes ?? []) {
+      this.#count(Object.assign(record, { operation, status }))
+    }
+  }
+
+  #count(record: RequestRecord): void {
+    this.#metrics?.count(record)
+    if (this.#isWorthALine(record)) this.#log.info(record, 'request')
+  }
+
+  #isWorthALine({ path = '', status }: RequestRecord): boolean {
+    const before = this.#health.get(path)
+    if (before === undefined) return status >= 400 || !FILE_OF_DOCS.test(path)
+    this.#health.set(path, status)
+    return status !== 200 || before !== 200
+  }
+}
+
+/** A file that the docs page loads. */
+const FILE_OF_DOCS = /^\/docs\/\w+\.(css|js|svg)$/
+
+// RFC 4291, section 2.5.5.2: an IPv4 address may come mapped to IPv6.
+const plain = (ipAddress: string | undefined) => ipAddress?.replace(/^::ffff:(?=\d+\.)/, '')
