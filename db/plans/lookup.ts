@@ -45,7 +45,9 @@ export const rowById = <Table extends WithId, Column extends SelectExpression<Ta
     select({ kysely }, ids) {
       // Kysely has no types for a table and columns that are parameters.
       const untyped = kysely as unknown as Kysely<{ rows: { id: bigint } }>
-      const rows = untyped.selectFrom(table as 'rows').select(['id', ...(columns as readonly [])])
+      const rows = untyped
+        .selectFrom(table as string as 'rows')
+        .select(['id', ...(columns as readonly [])])
       const wanted = ids.map((value) => value((id) => id))
       return rows.where('id', 'in', wanted) as Query<never>
     },
