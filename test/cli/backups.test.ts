@@ -8,7 +8,6 @@ import {
   rmdirSync,
   statSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -17,41 +16,42 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { engine, newFolder, testOnce } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
-import { until } from '../support/instance.ts'
+import { addKey, until } from '../support/instance.ts'
 import { migratedForFile } from '../support/migrated.ts'
 import { mayTrace, traceNames } from '../support/process.ts'
 
-const { url } = await migratedForFile()
+const { url, sql } = await migratedForFile()
 const script = path.join(import.meta.dirname, '../../bin/backup')
 const { PATH, NODE_COMPILE_CACHE } = process.env
 
+/** Returns the beginning of the name of a backup that was made so many days, and an hour, ago. */
+function nameOf(days: number): string {
+  const time = new Date(Date.now() - days * 86_400_000 - 3_600_000).toISOString()
+  return `petstore-${time.slice(0, 13)}${time.slice(14, 16)}${time.slice(17, 19)}Z`
+}
+
 /**
- * A folder of backups: what is 14 days old of the names of backups is to go. What stays is younger, or has other
- * names, or is in a folder of another call.
+ * A folder of backups: what is 14 days old by its name is to go. What stays is younger, or has another name,
+ * or is in a folder below.
  */
 function newBackups() {
   const folder = path.join(newFolder(), 'the backups')
-  const old = ['petstore-2026-01-02T023000Z.db', 'petstore-2026-01-02T023001Z.sql']
+  const time = nameOf(14)
+  const old = [`${time}.db`, `${time}.sql`, `${nameOf(999)}.sql`]
+  const ofOperator = ['-weekly.sql', '-yearly.db', '-before.sql', '-261129.db', '-k3J9aZ.sql']
   const stays = [
-    'monthly/petstore-2026-01-02T023000Z.db',
-    'monthly/petstore-2026-01-02T023001Z.sql',
-    'other.db',
-    'petstore-2026-01-02T023000Z-before-2.0.0.db',
-    'petstore-2026-01-02T023001Z.sql.gz',
-    'petstore-2026-01-02T023001Z.sql.part1',
+    `monthly/${time}.db`,
+    ...ofOperator.map((end) => `${time}${end}`),
+    ...['.sql.gz', '.sql.part1', '.part-backup', '.part-k3J9aZ'].map((end) => `${time}${end}`),
+    ...[time.replace('-0', '-O').replace('-1', '-l'), `${time}Z`, `my-${time}`].map(
+      (name) => `${name}.db`,
+    ),
     'petstore-before-2.0.0.db',
+    `${nameOf(13)}.db`,
   ]
-  const young = ['petstore-2026-01-03T023000Z.db']
+  const all = [...stays, ...old].sort()
   mkdirSync(path.join(folder, 'monthly'), { recursive: true })
-  for (const [names, days] of [
-    [old, 14],
-    [stays, 99],
-    [young, 13],
-  ] as const) {
-    for (const name of names) makeOld(path.join(folder, name), days)
-  }
-  const kept = [...stays, ...young]
-  const all = [...kept, ...old].sort()
+  for (const name of all) writeFileSync(path.join(folder, name), '')
   const filesOf = () =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name !== 'monthly')
@@ -65,21 +65,10 @@ function newBackups() {
   const run = (...words: string[]) => keep('14', ...words)
   /** Returns the files that a backup has added. Throws if it has removed one that is to stay. */
   const newOnes = (files: string[]) => {
-    expect(files).toEqual(expect.arrayContaining(kept))
-    return files.filter((name) => !kept.includes(name))
+    expect(files).toEqual(expect.arrayContaining(stays))
+    return files.filter((name) => !stays.includes(name))
   }
   return { folder, all, keep, run, filesOf, newOnes }
-}
-
-/** Makes a file that was written so many days, and an hour, ago. */
-function makeOld(file: string, days: number) {
-  writeFileSync(file, '')
-  setAge(file, days)
-}
-
-/** Has a file, or a folder, be of so many days, and an hour, ago. */
-function setAge(file: string, days: number) {
-  utimesSync(file, new Date(), new Date(Date.now() - days * 86_400_000 - 3_600_000))
 }
 
 /** The starter of a program which may read no more than the rights of files say: root may read all. */
@@ -89,25 +78,38 @@ const WITHOUT_RIGHTS =
 const TIME = /^petstore-\d{4}-\d\d-\d\dT\d{6}Z/
 
 test.runIf(engine === 'sqlite')('the embedded database', () => {
-  const { run, newOnes } = newBackups()
+  const { folder, run, newOnes } = newBackups()
   const { status, stderr, files } = run()
   expect([status, stderr]).toEqual([0, ''])
-  expect(newOnes(files)).toEqual([expect.stringMatching(new RegExp(`${TIME.source}\\.db$`))])
+  const [made = '', ...others] = newOnes(files)
+  expect([made, others]).toEqual([expect.stringMatching(new RegExp(`${TIME.source}\\.db$`)), []])
+  expect(statSync(path.join(folder, made)).mode & 0o777).toBe(0o600)
 })
 
 const dump = ['mariadb-dump', 'mysqldump'].find(
   (name) => spawnSync(name, ['--version']).status === 0,
 )
-test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', () => {
-  const { folder, run, newOnes } = newBackups()
+test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', async () => {
+  const { folder, all, run, newOnes } = newBackups()
   const { hostname, port, username, pathname } = new URL(url)
   const client = [`--host=${hostname}`, `--port=${port}`, `--user=${username}`]
   const options = ['--no-defaults', ...client, '--single-transaction', '--no-tablespaces']
-  const { status, stderr, files } = run(`${dump}`, ...options, pathname.slice(1))
+  const dumpBy = (...more: string[]) => run(`${dump}`, ...options, ...more, pathname.slice(1))
+  const noRow = expect.stringMatching(/^The dump has no row of the table api_keys: [^\n]+\n$/)
+  const refused = { status: 1, stderr: noRow, files: all }
+  expect(dumpBy()).toEqual(refused)
+  await addKey(sql)
+  expect(dumpBy('--no-data')).toEqual(refused)
+  expect(dumpBy(`--ignore-table=${pathname.slice(1)}.api_keys`)).toMatchObject({
+    status: 1,
+    files: all,
+  })
+  const { status, stderr, files } = dumpBy()
   expect([status, stderr]).toEqual([0, ''])
   const [made = '', ...others] = newOnes(files)
   expect(made).toMatch(new RegExp(`${TIME.source}\\.sql$`))
   expect(others).toEqual([])
+  expect(statSync(path.join(folder, made)).mode & 0o777).toBe(0o600)
   const dumped = readFileSync(path.join(folder, made), 'utf8')
   expect(dumped).toContain('`pets`')
 
@@ -129,13 +131,19 @@ test.runIf(engine === 'mysql' && dump)('MySQL, by mysqldump or mariadb-dump', ()
   expect(sed(forThis, translated)).toBe(dumped.replace(/^.*sandbox mode.*\n/, ''))
 })
 
+/** Returns the commands of a dump with these tables, of which each has a row. */
+function dumpOf(...tables: string[]) {
+  const lines = tables.flatMap((table) => [
+    `CREATE TABLE ${table} (`,
+    `INSERT INTO ${table} VALUES (1),`,
+  ])
+  return linesOf(...lines)
+}
+const linesOf = (...lines: string[]) =>
+  `printf '%s\\n' '${[...lines, '-- Dump completed on 2026-12-01'].join("' '")}'`
+
 /** The commands of a dump that is whole. */
 const WHOLE = dumpOf('`pets`', '`api_keys`')
-
-function dumpOf(...tables: string[]) {
-  const lines = tables.map((table) => `CREATE TABLE ${table} (`)
-  return `printf '%s\\n' '${[...lines, '-- Dump completed on 2026-12-01'].join("' '")}'`
-}
 
 testOnce('old backups of a FOLDER that is a link are removed', () => {
   const { folder, filesOf, newOnes } = newBackups()
@@ -195,66 +203,59 @@ test.runIf(engine === 'sqlite')(
   },
 )
 
-test.runIf(engine === 'sqlite')(
-  'backups of one second, and of both kinds, have a file each',
-  async () => {
-    const { folder, filesOf, newOnes } = newBackups()
-    const bin = path.join(newFolder(), 'bin')
-    mkdirSync(bin)
-    writeFileSync(path.join(bin, 'date'), '#!/bin/sh\necho 2026-12-01T023000Z\n', { mode: 0o755 })
-    const env = { PATH: `${bin}:${PATH}`, NODE_COMPILE_CACHE, DATABASE_URL: url }
-    const commands = [
-      [],
-      [],
-      ...['1', '2', '3'].map((name) => ['sh', '-c', `echo ${name}; ${WHOLE}`]),
-    ]
-    const said = await Promise.all(
-      commands.map(async (words) => {
-        const child = spawn(script, [folder, '14', ...words], { env })
-        const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
-        expect(code).toBe(0)
-        return /^Backed up to .+\/(.+)\n$/.exec(stdout)?.[1]
-      }),
-    )
-    const names = newOnes(filesOf())
-    expect(said.sort()).toEqual(names)
-    const numbers = names
-      .filter((name) => name.endsWith('.sql'))
-      .map((name) => readFileSync(path.join(folder, name), 'utf8').slice(0, 1))
-    expect(numbers.sort()).toEqual(['1', '2', '3'])
-    expect(names).toEqual(
-      expect.arrayContaining(['petstore-2026-12-01T023000Z.db', 'petstore-2026-12-01T023000Z.sql']),
-    )
-
-    // Both forms of names are removed.
-    for (const name of names) setAge(path.join(folder, name), 14)
-    const { status } = spawnSync(script, [folder, '14', 'sh', '-c', WHOLE])
-    expect(status).toBe(0)
-    expect(newOnes(filesOf())).toHaveLength(1)
-  },
-)
-
-testOnce('a backup during which the clock jumps ahead stays', () => {
+test.runIf(engine === 'sqlite')('backups that begin at one moment have a file each', async () => {
   const { folder, filesOf, newOnes } = newBackups()
-  const bin = path.join(newFolder(), 'bin')
-  mkdirSync(bin)
-  writeFileSync(path.join(bin, 'sync'), '#!/bin/sh\ntouch -t 202601020230 "$1"\n', { mode: 0o755 })
-  const env = { PATH: `${bin}:${process.env.PATH}` }
-  const { status } = spawnSync(script, [folder, '14', 'sh', '-c', WHOLE], { env })
-  expect(status).toBe(0)
-  expect(newOnes(filesOf())).toEqual([expect.stringMatching(TIME)])
+  const env = { PATH, NODE_COMPILE_CACHE, DATABASE_URL: url }
+  const commands = [
+    [],
+    ...['1', '2', '3', '4'].map((name) => ['sh', '-c', `echo ${name}; ${WHOLE}`]),
+  ]
+  const said = await Promise.all(
+    commands.map(async (words) => {
+      const child = spawn(script, [folder, '14', ...words], { env })
+      const [stdout, stderr, [code]] = await Promise.all([
+        text(child.stdout),
+        text(child.stderr),
+        once(child, 'close'),
+      ])
+      expect([code, stderr]).toEqual([0, ''])
+      return /^Backed up to .+\/(.+)\n$/.exec(stdout)?.[1]
+    }),
+  )
+  const names = newOnes(filesOf())
+  expect(said.sort()).toEqual(names)
+  expect(names.map((name) => name.replace(TIME, '')).sort()).toEqual([
+    ...['.db', '.sql', '.sql', '.sql', '.sql'],
+  ])
+  const numbers = names
+    .filter((name) => name.endsWith('.sql'))
+    .map((name) => readFileSync(path.join(folder, name), 'utf8').slice(0, 1))
+  expect(numbers.sort()).toEqual(['1', '2', '3', '4'])
 })
 
-testOnce('backups that end at the same moment succeed', async () => {
-  const { folder } = newBackups()
-  const repeat = async () => {
-    for (let round = 0; round < 8; round++) {
-      const child = spawn(script, [folder, '14', 'sh', '-c', WHOLE])
-      const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
-      expect([code, stderr]).toEqual([0, ''])
-    }
-  }
-  await Promise.all([repeat(), repeat(), repeat(), repeat()])
+testOnce('a second that another backup has, as after a clock was set back, is not taken', () => {
+  const { folder, filesOf, newOnes } = newBackups()
+  const [finished, running, free] = [nameOf(3), nameOf(2), nameOf(1)]
+  writeFileSync(path.join(folder, `${finished}.sql`), 'of another call')
+  mkdirSync(path.join(folder, `${running}.part`))
+  const bin = path.join(newFolder(), 'bin')
+  mkdirSync(bin)
+  // The times of the clock, one for each look.
+  const times = [finished, running, free].map((name) => `echo ${name.slice('petstore-'.length)}`)
+  writeFileSync(path.join(bin, 'times'), times.join('\n'))
+  const date = [
+    '#!/bin/sh',
+    'case $* in',
+    "'-u +'*) head -n 1 $0/../times | sh; sed -i 1d $0/../times ;;",
+    '*) PATH=/usr/bin:/bin exec date "$@" ;;',
+    'esac',
+  ]
+  writeFileSync(path.join(bin, 'date'), date.join('\n').replaceAll('$0/..', bin), { mode: 0o755 })
+  const env = { PATH: `${bin}:${PATH}` }
+  const { status } = spawnSync(script, [folder, '14', 'sh', '-c', WHOLE], { env })
+  expect(status).toBe(0)
+  expect(newOnes(filesOf())).toEqual([`${finished}.sql`, `${running}.part`, `${free}.sql`])
+  expect(readFileSync(path.join(folder, `${finished}.sql`), 'utf8')).toBe('of another call')
 })
 
 test.runIf(engine === 'sqlite' && mayTrace())(
@@ -266,30 +267,36 @@ test.runIf(engine === 'sqlite' && mayTrace())(
     expect(spawnSync(command, args).status).toBe(0)
     const calls = readFileSync(trace, 'utf8')
     expect(calls).toMatch(
-      /fsync\([^\n]+\/backup\.sql>.+link[^\n]+Z\.sql".+fsync\([^\n]+\/the backups>.+unlink[^\n]+2026-01-02T023000Z\.db"/s,
+      /fsync\([^\n]+\/backup\.sql>.+rename[^\n]+Z\.sql".+fsync\([^\n]+\/the backups>.+unlink[^\n]+Z\.db"/s,
     )
   },
 )
 
 testOnce('what is left of backups that kill -9 ended is removed with old backups', () => {
   const { folder, run, newOnes } = newBackups()
-  // Those of the embedded database are folders.
-  for (const [name, days] of [
-    ['petstore-2026-01-02T023000Z.part', 14],
-    ['petstore-2026-01-02T023000Z.db.part-k3J9aZ', 14],
-    ['petstore-2026-01-03T023000Z.db.part-b8Qw1c', 13],
-  ] as const) {
-    const left = path.join(folder, name)
-    if (name.includes('.db')) {
-      mkdirSync(left)
-      makeOld(path.join(left, 'copy.db'), days)
-      setAge(left, days)
-    } else makeOld(left, days)
+  const young = `${nameOf(13)}.part`
+  for (const name of [`${nameOf(14)}.part`, young]) {
+    mkdirSync(path.join(folder, name))
+    writeFileSync(path.join(folder, name, 'backup.sql'), '')
   }
-  const young = 'petstore-2026-01-03T023000Z.db.part-b8Qw1c'
+  writeFileSync(path.join(folder, `${nameOf(15)}.part`), '') // 2.0.0 had files
   const { status, stderr, files } = run('sh', '-c', WHOLE)
   expect([status, stderr]).toEqual([0, ''])
-  expect(newOnes(files).slice(0, -1)).toEqual([young, `${young}/copy.db`])
+  expect(newOnes(files)).toEqual([young, `${young}/backup.sql`, expect.stringMatching(TIME)])
+})
+
+testOnce('an old backup that cannot be removed fails the call, and the new one stays', () => {
+  const { folder, filesOf } = newBackups()
+  const bin = path.join(newFolder(), 'bin')
+  mkdirSync(bin)
+  const rm =
+    '#!/bin/sh\ncase $* in *.part) exec /bin/rm "$@" ;; esac\necho rm: refused >&2; exit 1\n'
+  writeFileSync(path.join(bin, 'rm'), rm, { mode: 0o755 })
+  const env = { PATH: `${bin}:${PATH}` }
+  const args = [folder, '14', 'sh', '-c', WHOLE]
+  const { status, stdout, stderr } = spawnSync(script, args, { env, encoding: 'utf8' })
+  expect([status, stderr]).toEqual([1, 'rm: refused\n'])
+  expect(filesOf()).toContain(path.basename(stdout.trim()))
 })
 
 testOnce.each([
@@ -308,6 +315,18 @@ testOnce.each([
     'The dump does not create the table pets: ',
   ],
   ['lacks API keys', dumpOf('`pets`'), 1, 'The dump does not create the table api_keys: '],
+  [
+    'has no row of an API key',
+    `${dumpOf('`pets`', '`api_keys_old`', '`my_api_keys`')}; ${linesOf('CREATE TABLE `api_keys` (')}`,
+    1,
+    'The dump has no row of the table api_keys: dump the rows, too, and create an API key',
+  ],
+  [
+    'has rows of no table behind a view',
+    linesOf('CREATE TABLE `pets` (', '/*!50001 CREATE VIEW `api_keys` AS SELECT'),
+    1,
+    'The dump has no row of the table api_keys: ',
+  ],
 ])('a dump that %s leaves no file and removes none', (_, commands, code, message) => {
   const { all, run } = newBackups()
   expect(run('sh', '-c', commands)).toEqual({
@@ -321,8 +340,8 @@ testOnce.each([
   ['ANSI_QUOTES', dumpOf('"pets"', '"api_keys"')],
   ['--skip-quote-names', dumpOf('pets', 'api_keys')],
   [
-    'a view in place of a table',
-    `echo '/*!50001 CREATE VIEW \`pets\` AS SELECT'; ${dumpOf('`api_keys`')}`,
+    'views in place of tables',
+    `${['pets', 'api_keys'].map((name) => `echo '/*!50001 CREATE VIEW \`${name}\` AS SELECT'`).join('; ')}; ${dumpOf('`all_keys`')}`,
   ],
 ])('a dump with %s is kept', (_, commands) => {
   const { run, newOnes } = newBackups()
