@@ -72,6 +72,14 @@ test('several processes start where sysctl is refused or missing', () => {
   expect(readRoot('deploy/petstore@.service')).toMatch(/^ExecStartPre=\+-\S+\/sysctl /m)
 })
 
+test('all units have the same sandbox', () => {
+  const sandboxOf = (unit: string) =>
+    /^NoNewPrivileges=.+(?=^ReadWritePaths=)/ms.exec(readRoot(unit))?.[0]
+  const [first, ...others] = [...units, 'deploy/petstore-backup.service'].map(sandboxOf)
+  expect(first).toMatch(/^ProtectSystem=strict$/m)
+  expect(others).toEqual([first, first])
+})
+
 test('a backup is made each night, also when the clocks go forward, and after a night in which the machine was off', () => {
   const [, timer = ''] = readRoot('deploy/petstore-backup.timer').split('\n[Timer]\n')
   const settings = timer.split('\n[')[0]
