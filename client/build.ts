@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'rolldown'
 import { appRouter } from '../src/petstore/resources.ts'
+import { bundled, bundleStandIn } from './bundle.ts'
 import { documented, documentedClient } from './documentation.ts'
 
 const dist = path.join(import.meta.dirname, 'dist')
@@ -23,19 +23,13 @@ for (const name of [...declarations, 'src/wire/encoding']) {
   rewrite(`${name}.d.ts`, (text) => text.replaceAll(/(from '\.\.?\/[^']+)\.ts'/g, "$1.js'"))
 }
 
-/** The libraries that the bundle of the stand-in contains. Their licenses require a copy in it. */
-const bundled = ['zod', 'trpc-to-openapi']
+/** The licenses of the libraries in the bundle, which require a copy in it. */
 const licenses = bundled.map((name) => {
   const license = fileURLToPath(import.meta.resolve(`../node_modules/${name}/LICENSE`))
   return `/*! Parts of ${name}:\n\n${readFileSync(license, 'utf8').trim()}\n*/`
 })
 
-// The stand-in contains the router, so that it cannot differ from the service. It runs in browsers too,
-// so tree shaking removes what only the service needs; a test of the stand-in checks that.
-await build({
-  input: path.join(import.meta.dirname, 'src/testing.ts'),
-  external: (name) => !['.', '/', ...bundled].some((start) => name.startsWith(start)),
-  platform: 'neutral',
-  treeshake: { moduleSideEffects: false },
+// A test of the stand-in checks that it runs in browsers, too.
+await bundleStandIn(path.join(import.meta.dirname, 'src/testing.ts'), {
   output: { file: path.join(built, 'testing.js'), banner: licenses.join('\n') },
 })

@@ -80,6 +80,15 @@ export class Deadline implements Waiter {
     })
   }
 
+  /** Does the same for what is not of the database: it rejects with the reason of `signal`. */
+  async limit<Value>(promise: Promise<Value>): Promise<Value> {
+    try {
+      return await this.race(promise)
+    } catch (error) {
+      throw error === this.reason ? this.signal.reason : error
+    }
+  }
+
   /** Ends the call: its timer and its waiters are removed, and none of these, nor a later one, hears anything more. */
   clear(): void {
     this.#isOver = true

@@ -30,7 +30,7 @@ await program(async (config) => {
   const signalled = stopSignal()
   void signalled.then(() => stopping ?? process.exit(0))
   // Imported after the configuration is read, so that a wrong variable is reported at once.
-  const [{ appRouter, createStores }, { texts }, { start }, { placesOf, startText }] =
+  const [{ appRouter: router, ...resources }, { texts }, { start }, { placesOf, startText }] =
     await Promise.all([
       import('./petstore/resources.ts'),
       import('./petstore/texts.ts'),
@@ -40,7 +40,7 @@ await program(async (config) => {
   await migrateDatabase(config, log.info.bind(log))
   stopping = stopRequested(signalled, config.shutdownTimeout, log)
   const document = readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')
-  const service = await start(config, log, { router: appRouter, createStores, document })
+  const service = await start(config, log, { router, ...resources, document })
   const isForPeople = process.stdout.isTTY
   // A key is never logged. Not awaited: whatever reads stdout may take it late, or never.
   if (isForPeople || service.firstKey)

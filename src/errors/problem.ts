@@ -72,6 +72,13 @@ const catalogue = {
     { headers: ['WWW-Authenticate', 'Bearer error="invalid_token"'] }, // RFC 6750, section 3
   ],
   readOnlyKey: ['FORBIDDEN', 'The API key may only read: this call needs one that may write'],
+  // Of an authenticator of the product
+  readOnlyCaller: ['FORBIDDEN', 'You may only read: this call changes something', { headers: [] }],
+  wrongOrigin: [
+    'FORBIDDEN',
+    'The Origin of the request must be that of the service, or of a page that may call it',
+    { headers: [] },
+  ],
   malformed: ['PARSE_ERROR', 'The request is not well-formed: its JSON cannot be read'],
   // An input of tRPC that is plain JSON
   plainInput: [

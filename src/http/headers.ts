@@ -1,6 +1,7 @@
 /** The headers of responses for browsers: security, caching, CORS. */
 import cors from 'cors'
 import type { RequestHandler } from 'express'
+import { USER_TOKEN_HEADER } from '../config/product.ts'
 import { recordOf } from './record.ts'
 
 /** Returns headers as a list of names and values in turn, which Node writes faster than an object. */
@@ -48,8 +49,7 @@ export function crossOrigin(origins: string[], methods: string[]): RequestHandle
   const handle = cors({
     origin: origins.includes('*') ? '*' : origins,
     methods,
-    allowedHeaders:
-      'Authorization,Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
+    allowedHeaders: `Authorization,${USER_TOKEN_HEADER},Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage`,
     exposedHeaders:
       'Link,Location,Deprecation,Sunset,RateLimit,RateLimit-Policy,Retry-After,WWW-Authenticate,X-Request-Id',
     maxAge: 600, // seconds for which a browser caches the response to a preflight

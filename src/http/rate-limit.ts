@@ -55,6 +55,9 @@ export function createRateLimit(limit: number, trust: Trust) {
     /** Counts calls with a valid API key. */
     countKey: (res: ServerResponse, keyId: bigint, calls: number) =>
       count(res, `key ${keyId}`, calls),
+    /** Counts calls of a holder without an API key. */
+    countHolder: (res: ServerResponse, holder: string, calls: number) =>
+      count(res, `holder ${holder}`, calls),
   }
 }
 

@@ -25,6 +25,8 @@ export class RequestRecord {
   duration = 0
   /** Undefined until an API key has been found valid. */
   keyId: string | undefined
+  /** Undefined until an authenticator of the product has named the caller. */
+  holder: string | undefined
   address: string | undefined
   /** The part of an invalid API key that the log may contain. */
   keyPrefix: string | undefined

@@ -1,5 +1,6 @@
 /** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07). */
 import { Problem } from '../errors/problem.ts'
+import type { Call } from '../procedure/call.ts'
 
 const MAX_LENGTH = 255
 
@@ -27,6 +28,21 @@ export const idempotencyParameter = {
   },
   description: `A string of up to ${MAX_LENGTH} printable ASCII characters that you choose for this request, best a UUID, never undefined, null, NaN or None, in quotes (draft-ietf-httpapi-idempotency-key-header-07). Between the quotes, the service accepts more than the pattern: the escapes \`\\"\` and \`\\\\\`, and ${MAX_LENGTH} characters. Another API key may use the same value, except one that replaces yours by rotation: both keys share it. A key is kept for a day, unless the operator chose otherwise.`,
 } as const
+
+/**
+ * Returns the key of a call; undefined without one. It has the actor, where a middleware names one, and a holder
+ * that has no API key. No two of them have one text: a key has no NUL. Throws BAD_REQUEST for an invalid header,
+ * TypeError for an actor that is no string.
+ */
+export function keyOf({ idempotencyHeader, actor, caller: { holder } }: Call): string | undefined {
+  const key = parseIdempotencyKey(idempotencyHeader)
+  if (key === undefined) return undefined
+  if (actor !== undefined && typeof actor !== 'string') {
+    throw new TypeError('ctx.actor must be a string')
+  }
+  if (typeof holder === 'string') return `${key}\0${JSON.stringify([actor ?? null, holder])}`
+  return actor === undefined ? key : `${key}\0${JSON.stringify(actor)}`
+}
 
 /** Returns the key of a header; undefined if there is no header. Throws BAD_REQUEST for other text. */
 export function parseIdempotencyKey(header: string | undefined): string | undefined {

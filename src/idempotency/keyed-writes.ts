@@ -10,7 +10,7 @@ import {
 import { problem } from '../errors/problem.ts'
 import type { Call, Creation, KeyedWrites, Work } from '../procedure/call.ts'
 import { outputOfRow, outputOfWork } from '../procedure/write.ts'
-import { parseIdempotencyKey } from './header.ts'
+import { keyOf } from './header.ts'
 import * as idempotencyKeys from './store.ts'
 
 /** Makes one attempt of a mutation. `expired` is the id of the row of the key, which is removed. */
@@ -31,9 +31,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     this.#lifetime = lifetime
   }
 
-  keyOf({ idempotencyHeader }: Call): string | undefined {
-    return parseIdempotencyKey(idempotencyHeader)
-  }
+  readonly keyOf = keyOf
 
   /** The key is stored before the work, so that none begins while another instance uses the key. */
   runWork<Context extends Call, Output>(

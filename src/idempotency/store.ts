@@ -46,17 +46,20 @@ export type StoredKey = Omit<Selectable<IdempotencyKeysTable>, 'created_at'> & {
 
 type Key = Pick<NewKey, 'api_key_id' | 'key_hash'>
 
+/** The number of all holders without an API key, whose keys have the holder. Those of API keys are random. */
+const NO_API_KEY = 0n
+
 /**
- * Returns the key of a request by this holder of an API key. The fields of the parsed input are in the order of
+ * Returns the key of a request by this holder. The fields of the parsed input are in the order of
  * the schema. Throws TypeError for an input that has no JSON.
  */
 export const newKeyOf = (
-  holder: bigint,
+  holder: bigint | string,
   key: string,
   operation: string,
   input: unknown,
 ): NewKey => ({
-  api_key_id: holder,
+  api_key_id: typeof holder === 'bigint' ? holder : NO_API_KEY,
   key_hash: hashOf('sha256', key),
   operation,
   fingerprint: fingerprintOf(input),

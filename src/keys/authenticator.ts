@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { type Database, Deadline } from '../../db/index.ts'
-import { type Caller, hashKey, KEY_LIFETIME, visiblePrefix } from './key.ts'
+import { hashKey, KEY_LIFETIME, type KeyCaller, visiblePrefix } from './key.ts'
 import { findKey, recordUses } from './store.ts'
 
 /** Maximum number of cached keys; the least recently used one is dropped. */
@@ -24,7 +24,7 @@ export function createAuthenticator(
 ) {
   // By the key itself, because its hash would take 3 µs of each request. Each is trusted until a time of
   // performance.now().
-  const cache = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_KEYS })
+  const cache = new LRUCache<string, { caller: KeyCaller; until: number }>({ max: MAX_KEYS })
   const usedKeys = new Set<bigint>()
   async function record() {
     using deadline = new Deadline(RECORD_TIMEOUT)
@@ -41,7 +41,7 @@ export function createAuthenticator(
 
   return {
     /** Returns the caller of an API key whose look-up began in the last ten seconds and found it valid. */
-    known(key: string): Caller | undefined {
+    known(key: string): KeyCaller | undefined {
       const found = cache.get(key)
       if (!found || found.until <= performance.now()) return undefined
       onLookUp(true)
@@ -54,7 +54,7 @@ export function createAuthenticator(
      * Returns the caller of an API key from the database; undefined if the key is unknown, expired or revoked.
      * All three cases take the same time. Throws DatabaseUnavailableError, or the reason of the deadline.
      */
-    async find(key: string, deadline: Deadline): Promise<Caller | undefined> {
+    async find(key: string, deadline: Deadline): Promise<KeyCaller | undefined> {
       if (visiblePrefix(key) === undefined) return undefined
       onLookUp(false)
       // Spans count from before the query, because the key may be revoked or expire while it runs.

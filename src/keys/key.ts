@@ -7,12 +7,23 @@ const PREFIX = `${NAME}_`
 /** Milliseconds that a valid key stays in the cache: a revoked key may still work for this long. */
 export const KEY_LIFETIME = 10_000
 
-/** A caller with a valid API key. */
+/** The caller of a request, in most cases by its API key. */
 export interface Caller {
-  keyId: bigint
-  /** What the keys that follow from one another by rotation have in common. */
-  holder: bigint
+  /** The id of the API key; undefined for a caller without one. */
+  keyId?: bigint | undefined
+  /** The name of the key, for people: two keys may have the same, so rights follow the holder. */
+  name: string
+  /**
+   * Who has the rights, the Idempotency-Keys and, without an API key, the rate: a text that an authenticator of the
+   * product gives, or what the keys that follow from one another by rotation have in common.
+   */
+  holder: bigint | string
   readOnly: boolean
+}
+
+/** A caller with a valid API key. */
+export interface KeyCaller extends Caller {
+  keyId: bigint
 }
 
 /**

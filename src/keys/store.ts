@@ -197,6 +197,7 @@ export async function findKey(db: Database, hash: string, deadline: Deadline) {
   if (!row) return undefined
   return {
     keyId: row.id,
+    name: row.name,
     holder: row.holder ?? row.id,
     readOnly: row.read_only !== 0n,
     /** Milliseconds that the key still works, from the look-up on; Infinity without an end. */
@@ -204,7 +205,7 @@ export async function findKey(db: Database, hash: string, deadline: Deadline) {
   }
 }
 
-type Row = Pick<Selectable<ApiKeysTable>, 'id' | 'hash' | 'holder' | 'read_only'>
+type Row = Pick<Selectable<ApiKeysTable>, 'id' | 'name' | 'hash' | 'holder' | 'read_only'>
 const keyByHash = lookUp<string, Row & { end: bigint | null; now: bigint }>({
   select: (db, values) => {
     const hashes = values.map((value) => value((hash) => hash))
@@ -212,7 +213,7 @@ const keyByHash = lookUp<string, Row & { end: bigint | null; now: bigint }>({
       .selectFrom('api_keys')
       .where('hash', 'in', hashes)
       .where(stateOf(db), '=', 'working')
-      .select(['id', 'hash', 'holder', 'read_only', END.as('end'), db.engine.now.as('now')])
+      .select(['id', 'name', 'hash', 'holder', 'read_only', END.as('end'), db.engine.now.as('now')])
   },
   identityOf: (key) => (typeof key === 'string' ? key : key.hash),
 })

@@ -50,7 +50,8 @@ export class Telemetry implements Observer {
     record.outcomes = undefined
     record.stop()
     if (record.operation === undefined) record.path = record.readablePath
-    if (record.keyId === undefined) record.address = plain(ipAddressOf(res.req, this.#trust))
+    if ((record.keyId ?? record.holder) === undefined)
+      record.address = plain(ipAddressOf(res.req, this.#trust))
     // A batch whose client closed the connection has one line: none of its calls was answered.
     if (res.writableFinished) record.status = res.statusCode
     this.#report(record, res.writableFinished ? outcomes : undefined)

@@ -1,4 +1,7 @@
-/** The resources of the service: a new one adds its procedures and its store here. */
+/**
+ * The resources of the service: a new one adds its procedures and its store here. `main.ts` hands over all of this file,
+ * so that a `createContext` or an `authentication` of the product stands here, too (process/start.ts).
+ */
 import type { Database } from '../../db/index.ts'
 import { router } from '../procedure/procedure.ts'
 import { petProcedures } from './pets/procedures.ts'

@@ -4,7 +4,8 @@ import type { Deadline, KeyOfRow, WithDeadline } from '../../db/index.ts'
 import { type Problem, problem, problemOfInput } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
 import type { Chain, Made } from './chain.ts'
-import type { RestMeta } from './meta.ts'
+import type { RequestHeaders } from './headers.ts'
+import type { AccessMeta, RestMeta } from './meta.ts'
 import type { Page } from './paging.ts'
 
 /** What all calls of a process share. `Stores` are those of the product. */
@@ -45,7 +46,7 @@ export interface Creation<Input, Output> {
  * repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
  */
 export interface KeyedWrites {
-  /** Returns the key of a call; undefined without one. Throws BAD_REQUEST for an invalid header. */
+  /** Returns the key of a call, for its actor alone; undefined without one. Throws BAD_REQUEST for an invalid header. */
   keyOf(call: Call): string | undefined
   /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */
   runWork<Context extends Call, Output>(
@@ -69,16 +70,40 @@ export interface CallsOfRequest<Stores = unknown> {
   readonly caller: Caller
   /** When everything that the calls wait for ends. */
   readonly deadline: Deadline
+  /** The headers of the request, but for `Authorization`. */
+  readonly headers: RequestHeaders
   /** The header Idempotency-Key, unparsed. */
   readonly idempotencyHeader: string | undefined
   /** Logs an error of an operation that its answer does not tell. */
   report(error: Problem, operation: string): void
 }
 
+/**
+ * Returns what a product adds to `ctx` of the calls of a request, such as a mailer. The calls of a batch share it.
+ * See https://trpc.io/docs/server/context
+ */
+export type CreateContext = (request: CallsOfRequest) => object | Promise<object>
+
+/** Returns the request with what `createContext` adds. Throws its errors, and TypeError for a field of the service. */
+export async function withContext(
+  request: CallsOfRequest,
+  createContext: CreateContext,
+): Promise<CallsOfRequest> {
+  const context = await request.deadline.limit(Promise.try(() => createContext(request)))
+  const taken = Object.keys(context).find((field) => Object.hasOwn(OWN, field))
+  if (taken) throw new TypeError(`createContext returns ${taken}, which is a field of the service`)
+  return { ...context, ...request }
+}
+
 /** A call: `ctx` in resolvers. */
 export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
   /** What is called. */
   readonly operation: Operation
+  /**
+   * Who acts, where a middleware says so: the user behind the API key of a frontend. Its Idempotency-Keys are not
+   * those of another one.
+   */
+  readonly actor?: string | undefined
   /** The checked input; in a middleware, of the inputs before it. */
   readonly input: unknown
   /** The stores; those of the transaction in the work of `write` and `writeIdempotent`. */
@@ -87,8 +112,22 @@ export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
   readonly written: Written
 }
 
+/** The fields of `ctx` that are of the service. A middleware may name the actor. */
+const OWN: Record<Exclude<keyof Call, 'actor'>, true> = {
+  shared: true,
+  caller: true,
+  deadline: true,
+  headers: true,
+  idempotencyHeader: true,
+  report: true,
+  operation: true,
+  input: true,
+  stores: true,
+  written: true,
+}
+
 /**
- * What `write`, `writeIdempotent` or `create` has returned: a mutation must return it. tRPC gives a resolver the
+ * What a function of write.ts has returned: a mutation must return it. tRPC gives a resolver the
  * type of its output, so the type cannot say so.
  */
 export class Written {
@@ -140,6 +179,8 @@ export class Operation {
   /** A mutation needs an API key that may write. */
   readonly type: 'query' | 'mutation'
   readonly rest: RestMeta
+  /** What its middlewares ask of a call. */
+  readonly access: AccessMeta
   readonly input: z.ZodType
   /** The schema of the output; in a list, of the items of a page. */
   readonly output: z.ZodType
@@ -150,13 +191,14 @@ export class Operation {
 
   /** `chain` has the steps of a procedure with middlewares. */
   constructor(
-    parts: Pick<Operation, 'name' | 'type' | 'rest' | 'input' | 'output' | 'isPaged'>,
+    parts: Pick<Operation, 'name' | 'type' | 'rest' | 'access' | 'input' | 'output' | 'isPaged'>,
     resolver: Resolver,
     chain?: Chain,
   ) {
     this.name = parts.name
     this.type = parts.type
     this.rest = parts.rest
+    this.access = parts.access
     this.input = parts.input
     this.output = parts.output
     this.isPaged = parts.isPaged
@@ -187,7 +229,7 @@ export class Operation {
   ): Promise<unknown> {
     const call = this.#callOf(request, undefined)
     const { data, made } = await chain.run({
-      own: call,
+      own: OWN,
       ctx: call,
       deadline: request.deadline,
       batchIndex,
@@ -221,7 +263,7 @@ export class Operation {
     // The output is checked already: before its effect. Here it could be one of an earlier release, kept with
     // an Idempotency-Key.
     if (call.written.is(made)) return made
-    const functions = 'write(…), writeIdempotent(…) or create(…)'
+    const functions = 'write(…), writeIdempotent(…), create(…) or writeElsewhere(…)'
     throw new TypeError(`The resolver of ${this.name} must return the output of ${functions}`)
   }
 

@@ -199,7 +199,7 @@ export class Chain {
   /** Returns the state with what a middleware passes on. Throws TypeError for another value of a field of the service. */
   #extended({ own }: Start, state: State, { ctx: more, ...rest }: More = {}): State {
     for (const field of Object.keys(more ?? {})) {
-      if (!(field in own) || more?.[field] === state.ctx[field]) continue
+      if (!Object.hasOwn(own, field) || more?.[field] === state.ctx[field]) continue
       throw new TypeError(
         `A middleware of ${this.#name} replaces ctx.${field}, which must stay as it is`,
       )
@@ -210,7 +210,7 @@ export class Chain {
   }
 }
 
-const AFTER_EFFECT = 'A middleware failed behind next(): the answer is the result of next()'
+const AFTER_EFFECT = 'A middleware failed after next(): the answer is the result of next()'
 
 // The types of tRPC have the marker, so that a middleware returns no other object.
 const marker = 'middlewareMarker'

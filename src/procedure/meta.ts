@@ -1,4 +1,5 @@
 /** The description of a procedure: what the surfaces and the document say of it. */
+import type { TRPC_ERROR_CODE_KEY } from '@trpc/server/rpc'
 import type { OpenApiMeta } from 'trpc-to-openapi'
 
 /** The description of an operation. What does not fit its procedure is an error at the start. */
@@ -38,6 +39,29 @@ export interface RestMeta {
   notFound?: string | string[]
   /** The message of 409: a unique value is taken, or the state of the resource forbids the action. */
   conflict?: string
+}
+
+/**
+ * What the middlewares of a base procedure ask of a call, under a key of its own: tRPC merges the meta of a procedure
+ * and of its base one level deep, so that `access` of the procedure would replace that of the base.
+ */
+export interface AccessMeta {
+  /** Anyone may call, without an API key, and so without an Idempotency-Key. The rate is that of the IP address. */
+  isPublic?: true
+  /** The header `USER_TOKEN_HEADER` (config/product.ts) is needed; the document has both texts. */
+  userToken?: { description: string; example: string }
+  /** What the middlewares throw. The document has them, and the tests of errors meet each of them. */
+  errors?: AccessError[]
+}
+
+/** An error of a middleware: of any call of the procedures, before their resolvers. */
+export interface AccessError {
+  code: TRPC_ERROR_CODE_KEY
+  message: string
+  /** When it is thrown, in the document. */
+  description: string
+  /** What a test changes of a good call to meet it: headers, of which undefined removes one, or the API key. */
+  metBy: { headers?: Record<string, string | undefined>; readOnlyKey?: true }
 }
 
 /** Returns the meta of a procedure, for this service (`rest`) and for trpc-to-openapi (`openapi`). */

@@ -3,12 +3,12 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
 import { Operation, type Options } from './call.ts'
 import { Chain, type Middleware, type Step } from './chain.ts'
-import type { RestMeta } from './meta.ts'
+import type { AccessMeta, RestMeta } from './meta.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
   type: 'query' | 'mutation' // the check of `rest` below leaves no subscriptions
-  meta?: { rest?: RestMeta }
+  meta?: { rest?: RestMeta; access?: AccessMeta }
   /** The inputs, the output and the resolver are middlewares, too. */
   middlewares: (Middleware & { _type?: 'input' | 'output' | 'errors' })[]
   inputs: z.ZodType[]
@@ -38,6 +38,7 @@ function operationOf(name: string, definition: Definition): Operation {
   const { type, meta, inputs, output, resolver } = definition
   const [input] = inputs
   const rest = meta?.rest
+  const access = meta?.access ?? {}
   if (!rest || !input || !output || inputs.length > 1) {
     throw new TypeError(
       `The procedure ${name} needs .meta(restMeta({ … })), one .input(…) and one .output(…)`,
@@ -51,11 +52,12 @@ function operationOf(name: string, definition: Definition): Operation {
   const isQuery = type === 'query'
   need((method === 'GET') === isQuery, `is a ${type}, which does not fit the method ${method}`)
   need(!(isQuery && takesKey), 'is a query, which takes no Idempotency-Key')
+  need(!(access.isPublic && takesKey), 'is public, so it takes no Idempotency-Key')
   const isPaged = rest.isPaged === true
   need(isQuery || !isPaged, 'is a mutation, whose output cannot be a page')
   need(!isPaged || output instanceof z.ZodPipe, 'has isPaged: true, so it needs .output(paged(…))')
   const ofItems = output instanceof z.ZodPipe && isPaged ? (output.def.out as z.ZodType) : output
-  const parts = { name, type, rest, input, output: ofItems, isPaged }
+  const parts = { name, type, rest, access, input, output: ofItems, isPaged }
   return new Operation(parts, resolver, chainOf(name, definition))
 }
 

@@ -5,7 +5,7 @@ import { DuplicateError } from '../../db/errors.ts'
 import { Problem, toProblem } from '../errors/problem.ts'
 import { transformer } from '../wire/encoding.ts'
 import type { Call } from './call.ts'
-import type { RestMeta } from './meta.ts'
+import type { AccessMeta, RestMeta } from './meta.ts'
 
 // Routers of several builders can be merged because these two are the same for all of them.
 const errorFormatter = ({ error }: { error: TRPCError }) => toProblem(error).shape
@@ -14,15 +14,22 @@ const encoding = { input: transformer, output: transformer }
 /**
  * Returns the builders of procedures (https://trpc.io/docs/server/procedures) that use these stores. A procedure
  * has one input and one output. Its middlewares (https://trpc.io/docs/server/middlewares) run only for a caller whose
- * API key allows the call.
+ * API key allows the call, and may read a meta of the product, `Meta`.
  */
-export const proceduresWith = <Stores>() =>
-  initTRPC.context<Call<Stores>>().meta<OpenApiMeta<{ rest?: RestMeta }>>().create({
-    transformer: encoding,
-    allowOutsideOfServer: true, // the client package's stand-in may run in a browser
-    isDev: false, // with NODE_ENV=development, responses would contain stack traces
-    errorFormatter,
-  })
+export const proceduresWith = <
+  Stores,
+  Context extends object = object,
+  Meta extends object = object,
+>() =>
+  initTRPC
+    .context<Call<Stores> & Context>()
+    .meta<OpenApiMeta<{ rest?: RestMeta; access?: AccessMeta } & Meta>>()
+    .create({
+      transformer: encoding,
+      allowOutsideOfServer: true, // the client package's stand-in may run in a browser
+      isDev: false, // with NODE_ENV=development, responses would contain stack traces
+      errorFormatter,
+    })
 
 /** Returns the router of procedures, whichever stores they use. */
 export const { router } = proceduresWith<unknown>()

@@ -63,6 +63,23 @@ export async function create<Stores, Input, Output>(
   )
 }
 
+/**
+ * Runs `work` whose effect is not in the database, such as a call of another service, without a transaction or an
+ * Idempotency-Key. It runs once, and ends at the deadline: pass `signal` of its call to what waits. Its output is
+ * checked after the effect, so an output that its schema rejects is 500 although the effect stays. Throws
+ * the errors of `work`.
+ * @public Mutations whose effect is elsewhere need it, such as that of test/teams.
+ */
+export async function writeElsewhere<Context extends Call, Output>(
+  call: Context,
+  work: Work<Context, Output>,
+): Promise<Output> {
+  refuseUnlessDescribed(call, 'writeElsewhere')
+  call.deadline.signal.throwIfAborted() // the call is answered
+  const output = outputOfWork(call, call.shared.stores, work)
+  return call.written.note(await call.deadline.limit(output))
+}
+
 const ANY_ID = 1n
 
 /** Returns the checked output of a row. */
@@ -76,11 +93,11 @@ export const outputOfRow = <Input, Output>(
 /** Throws TypeError if this function contradicts the description of the operation. */
 function refuseUnlessDescribed(
   { operation }: Call,
-  by: 'write' | 'writeIdempotent' | 'create',
+  by: 'write' | 'writeIdempotent' | 'create' | 'writeElsewhere',
 ): void {
   const { name, type, rest } = operation
   if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${by}(…)`)
-  const takesKey = by !== 'write'
+  const takesKey = by === 'writeIdempotent' || by === 'create'
   if ((rest.takesKey === true) !== takesKey) {
     const meta = takesKey ? 'needs takesKey: true' : 'must not have takesKey'
     throw new TypeError(`The procedure ${name} calls ${by}(…), so its restMeta ${meta}`)

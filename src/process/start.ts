@@ -13,7 +13,8 @@ import { createFirstKey } from '../keys/store.ts'
 import type { Log } from '../observe/log.ts'
 import { flushSpans } from '../observe/span.ts'
 import { Telemetry } from '../observe/telemetry.ts'
-import type { Shared } from '../procedure/call.ts'
+import type { Authentication } from '../procedure/authentication.ts'
+import type { CreateContext, Shared } from '../procedure/call.ts'
 import { reporter, type Service } from '../surface/pipeline.ts'
 import { type Api, createApp } from './app.ts'
 import { createReadiness } from './readiness.ts'
@@ -28,8 +29,12 @@ const MAX_UNACCEPTED = 65_535
 const PORT_IN_USE = 'it is taken; set another port, or 0 for any that is free'
 
 /** What is served: the operations, and their stores on a database or a transaction. */
-interface Product<Stores> extends Api {
+export interface Product<Stores> extends Api {
   createStores(db: Database): Stores
+  /** Adds to `ctx` of the calls of a request. */
+  createContext?: CreateContext
+  /** Callers without API keys. */
+  authentication?: Authentication
 }
 
 /**
@@ -39,7 +44,7 @@ interface Product<Stores> extends Api {
 export async function start<Stores>(
   config: Config,
   log: Log,
-  { createStores, ...api }: Product<Stores>,
+  { createStores, createContext, authentication, ...api }: Product<Stores>,
 ) {
   const usage = { used: 0, waiting: 0 }
   const db = await connect(config.databaseUrl, {
@@ -66,7 +71,10 @@ export async function start<Stores>(
       return retry(attempt, { repeatable: false, deadline })
     },
     keyedWrites: new DatabaseKeyedWrites(db, createStores, config.idempotencyLifetime),
+    createContext,
     authenticator,
+    authentication,
+    origins: [new URL(config.baseUrl).origin, ...config.corsOrigins].filter((one) => one !== '*'),
     rateLimit: config.rateLimit ? createRateLimit(config.rateLimit, config.trustProxy) : undefined,
     timeout: config.databaseTimeout,
     report: reporter(log, readiness.reportBroken),

@@ -3,19 +3,23 @@
  * body, deadline, reply (input, operation, output), answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BrokenDatabaseError, Deadline, OverloadedError } from '../../db/index.ts'
+import { BrokenDatabaseError, OverloadedError } from '../../db/index.ts'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
 import { readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
-import type { RateLimit } from '../http/rate-limit.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
-import { checkHost, countHeader, parseTarget, type Target } from '../http/request.ts'
+import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer } from '../http/respond.ts'
-import type { Authenticator } from '../keys/authenticator.ts'
-import { type Caller, KEY_LIFETIME, tokenOf, visiblePrefix } from '../keys/key.ts'
 import type { Log } from '../observe/log.ts'
 import { activeSpan } from '../observe/span.ts'
-import type { CallsOfRequest, Shared } from '../procedure/call.ts'
+import {
+  type CallsOfRequest,
+  type CreateContext,
+  type Shared,
+  withContext,
+} from '../procedure/call.ts'
+import { RequestHeaders } from '../procedure/headers.ts'
+import { type Authenticating, callerOf, checkMayWrite, deadlineOf } from './caller.ts'
 
 /** How a surface matches requests, and reads and writes what they carry. */
 export interface Surface<Matched extends Match = Match> {
@@ -34,6 +38,8 @@ export interface Match {
   name: string
   /** A mutation needs an API key that may write. */
   type: 'query' | 'mutation'
+  /** Whether anyone may call, without an API key. */
+  isPublic: boolean
   /** The path template, for the span. */
   template: string
   /** The number of calls: of a batch, up to its maximum. */
@@ -60,12 +66,9 @@ export interface Outcome extends CallOutcome {
 }
 
 /** The services of a process that all requests use. */
-export interface Service extends Shared {
-  readonly authenticator: Authenticator
-  /** Undefined if the operator has set no limit. */
-  readonly rateLimit: RateLimit | undefined
-  /** Milliseconds that a call may wait for the database, and so may the look-up of its API key. */
-  readonly timeout: number
+export interface Service extends Shared, Authenticating {
+  /** Returns what the product adds to `ctx` of the calls of a request. */
+  readonly createContext: CreateContext | undefined
   /** Logs a 5xx error, with the name of its operation: for a call of a batch, its own. */
   report(error: Problem, record: RequestRecord, operation?: string): void
 }
@@ -111,24 +114,27 @@ async function answerCalls(
   match: Match,
 ): Promise<void> {
   const { req } = res
-  const { type, count, readsBody, headers } = match
+  const { type, isPublic, count, readsBody, headers } = match
   try {
     checkHost(req)
     const hasArrived = req.complete
-    let caller = await callerOf(service, res, count)
-    if (caller.readOnly && type === 'mutation') throw problem('readOnlyKey')
+    let caller = await callerOf(service, res, count, isPublic)
+    if (type === 'mutation') checkMayWrite(service, res, caller)
     const body = readsBody ? await readBody(req, res) : undefined
     // A mutation without a body waits for the rest of its request, so that a malformed one changes nothing.
     if (!readsBody && !req.complete && type === 'mutation') await skipBody(req, res)
     // The key may have been revoked while the rest arrived. Nothing is counted twice.
-    if (!hasArrived) caller = await callerOf(service, res, 0)
+    if (!hasArrived) caller = await callerOf(service, res, 0, isPublic)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
     using deadline = deadlineOf(res, service.timeout)
     // Node joins several such headers with ", ", and the result is not a valid key.
     const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
     const record = recordOf(res)
     const report = (error: Problem, operation: string) => service.report(error, record, operation)
-    const calls = { shared: service, caller, deadline, idempotencyHeader, report }
+    const sent = new RequestHeaders(req.headers)
+    const request = { shared: service, caller, deadline, headers: sent, idempotencyHeader, report }
+    const { createContext } = service
+    const calls = createContext ? await withContext(request, createContext) : request
     const { status, headers, body: text, outcomes } = await surface.reply(calls, match, body)
     record.outcomes = outcomes
     for (const { error, operation } of outcomes ?? []) {
@@ -150,60 +156,6 @@ function answerError(
   const error = toProblem(thrown)
   service.report(error, recordOf(res))
   answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
-}
-
-/** Returns a deadline in so many milliseconds, or when the connection closes: the client has left, or sent what was refused. */
-function deadlineOf(res: ServerResponse, timeout: number): Deadline {
-  const deadline = new Deadline(timeout)
-  res.on('close', () => deadline.giveUp(CLIENT_GONE))
-  return deadline
-}
-
-/**
- * Returns the caller of a request by its API key, and counts its calls, unless `count` is 0; without a promise if
- * the key is cached, which most are. Throws UNAUTHORIZED without a valid key, TOO_MANY_REQUESTS, and the errors of
- * the look-up.
- */
-function callerOf(service: Service, res: ServerResponse, count: number): Caller | Promise<Caller> {
-  const { req } = res
-  const sent = tokenOf(req.headers.authorization)
-  // Of several Authorization headers none is valid: a proxy may have checked another than this service.
-  const token = sent && countHeader(req, 'authorization') > 1 ? '' : sent
-  const caller = token && service.authenticator.known(token)
-  if (!caller) return lookUpCaller(service, res, count, token)
-  recordOf(res).keyId = String(caller.keyId)
-  if (count > 0) service.rateLimit?.countKey(res, caller.keyId, count)
-  return caller
-}
-
-/** Counts for the client's IP address first, so that a flood of invalid keys does not reach the database. */
-async function lookUpCaller(
-  service: Service,
-  res: ServerResponse,
-  count: number,
-  token: string | undefined,
-): Promise<Caller> {
-  const { authenticator, timeout } = service
-  const rateLimit = count > 0 ? service.rateLimit : undefined
-  const record = recordOf(res)
-  const prefix = visiblePrefix(token ?? '')
-  if (record.keyId === undefined) record.keyPrefix = prefix
-  // A key that was valid before is not rejected because of other callers at its IP address.
-  const isCounted = !token || !authenticator.remembers(token)
-  if (isCounted) rateLimit?.countIpAddress(res, count)
-  if (token === undefined) throw problem('missingKey')
-  // A look-up that took longer would be out of date at its end.
-  using deadline = deadlineOf(res, Math.min(timeout, KEY_LIFETIME))
-  const caller = await authenticator.find(token, deadline)
-  if (!caller) {
-    Object.assign(record, { keyId: undefined, keyPrefix: prefix }) // it was valid before a slow body
-    throw problem('invalidKey')
-  }
-  record.keyId = String(caller.keyId)
-  record.keyPrefix = undefined
-  if (isCounted) rateLimit?.refundIpAddress(res, count)
-  rateLimit?.countKey(res, caller.keyId, count)
-  return caller
 }
 
 /** Returns the function that logs 5xx errors, and ignores all others. */

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Call } from '../../src/procedure/call.ts'
 import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { router } from '../../src/procedure/procedure.ts'
-import { write, writeIdempotent } from '../../src/procedure/write.ts'
+import { write, writeElsewhere, writeIdempotent } from '../../src/procedure/write.ts'
 import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -32,6 +32,7 @@ const served = router({
   returnsAnother: ofMutation(false, async (call) => ({ ...(await write(call, give)) })),
   lacksKey: ofMutation(true, (call) => write(call, give)),
   hidesKey: ofMutation(false, (call) => writeIdempotent(call, give)),
+  keepsNoKey: ofMutation(true, (call) => writeElsewhere(call, give)),
   misfits: ofQuery(async () => ({ label: 7 as never })),
   misfitsLate: ofMutation(false, (call) => write(call, async () => ({ label: 7 as never }))),
   misfitsInPages: procedure
@@ -46,11 +47,12 @@ test.each([
   ['reads', 'reads is a query, and calls write(…)'],
   [
     'writesNothing',
-    'The resolver of writesNothing must return the output of write(…), writeIdempotent(…) or create(…)',
+    'The resolver of writesNothing must return the output of write(…), writeIdempotent(…), create(…) or writeElsewhere(…)',
   ],
   ['returnsAnother', 'The resolver of returnsAnother must return the output of write(…)'],
   ['lacksKey', 'lacksKey calls write(…), so its restMeta must not have takesKey'],
   ['hidesKey', 'hidesKey calls writeIdempotent(…), so its restMeta needs takesKey: true'],
+  ['keepsNoKey', 'keepsNoKey calls writeElsewhere(…), so its restMeta must not have takesKey'],
   ['misfits', 'The output of misfits does not fit its schema'],
   ['misfitsLate', 'The output of misfitsLate does not fit its schema'],
   ['misfitsInPages', 'The output of misfitsInPages does not fit its schema'],

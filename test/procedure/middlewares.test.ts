@@ -1,6 +1,7 @@
 /** Middlewares, as tRPC's documentation shows them, and what a mutation keeps whatever they do: on every face alike. */
+import { Session } from 'node:inspector/promises'
 import { TRPCError } from '@trpc/server'
-import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, expectTypeOf, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { Problem } from '../../src/errors/problem.ts'
 import { petProcedures } from '../../src/petstore/pets/procedures.ts'
@@ -534,3 +535,26 @@ test.each(['hangsBefore', 'hangsAfter', 'hangsInResolver', 'deaf', 'deafAfter'])
     expect(after.length - before.length).toBe(isAfter ? 1 : 0)
   },
 )
+
+test('a procedure without middlewares runs no function of the chain', async () => {
+  const inspector = new Session()
+  inspector.connect()
+  onTestFinished(() => inspector.disconnect())
+  await inspector.post('Profiler.enable')
+  await inspector.post('Profiler.startPreciseCoverage', { callCount: true })
+  /** Returns the names of the functions of the chain that have run since the last time. */
+  const functions = async () => {
+    const { result } = await inspector.post('Profiler.takePreciseCoverage')
+    const chain = result.filter(({ url }) => url.includes('src/procedure/chain.ts'))
+    const ran = chain.flatMap(({ functions }) => functions)
+    return ran.filter(({ ranges: [range] }) => range?.count).map(({ functionName }) => functionName)
+  }
+  await functions()
+  expect(await faces.rest('listPets')).toMatchObject({ output: expect.any(Array) })
+  expect(await functions()).toEqual([])
+  // … so that this test would notice.
+  expect(await faces.rest(nameOf('https://trpc.io/docs/server/metadata'), ball)).toEqual({
+    output: ball,
+  })
+  expect(await functions()).toEqual(expect.arrayContaining(['run']))
+})

@@ -15,7 +15,8 @@ import type { Service } from './service.ts'
 export type Answer = { output: unknown } | [code: string, status: number, message: string]
 
 export interface Sent {
-  headers?: Record<string, string>
+  /** Undefined removes a header. */
+  headers?: Record<string, string | undefined>
 }
 
 /** Calls a procedure by its name. */
@@ -24,9 +25,15 @@ export type Face = (name: string, input?: object, sent?: Sent) => Promise<Answer
 const STAND_IN = 'https://stand-in.example/trpc'
 
 /** Returns the faces of a router that a service serves on stores of pets. The stand-in begins without pets. */
-export function facesOf(router: AnyTRPCRouter, service: Service) {
+export function facesOf(
+  router: AnyTRPCRouter,
+  service: Service,
+  ofProduct: Pick<Parameters<typeof handlersOf>[2], 'createContext' | 'authentication'> = {},
+) {
   const operations = new Map(operationsOf(router).map((one) => [one.name, one]))
-  const standIn = setupServer(...handlersOf(router, sharedInMemory([]), { url: STAND_IN }))
+  const standIn = setupServer(
+    ...handlersOf(router, sharedInMemory([]), { url: STAND_IN, ...ofProduct }),
+  )
   beforeAll(() => standIn.listen({ onUnhandledFrame: 'bypass' }))
   afterAll(() => standIn.close())
   const rest: Face = async (name, input = {}, sent = {}) => {
@@ -44,9 +51,10 @@ export function facesOf(router: AnyTRPCRouter, service: Service) {
   const trpc =
     (link: typeof httpLink | typeof httpBatchStreamLink, url: string): Face =>
     async (name, input, { headers = {} } = {}) => {
-      const all = { authorization: `Bearer ${service.key}`, ...headers }
+      const all = Object.entries({ authorization: `Bearer ${service.key}`, ...headers })
+      const sent = Object.fromEntries(all.filter(([, value]) => value !== undefined))
       const client = createTRPCClient<AnyTRPCRouter>({
-        links: [link({ url, transformer, headers: all } as never)],
+        links: [link({ url, transformer, headers: sent } as never)],
       })
       const { type } = operations.get(name) as Operation
       const procedure = client[name] as Record<string, (input: unknown) => Promise<unknown>>

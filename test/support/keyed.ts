@@ -10,6 +10,7 @@ import {
   type Work,
   Written,
 } from '../../src/procedure/call.ts'
+import { RequestHeaders } from '../../src/procedure/headers.ts'
 
 interface Request {
   holder: bigint
@@ -27,9 +28,17 @@ export const onceOf =
     work: Work<Call<Stores>, Output>,
   ): Promise<Output> => {
     const shared = { keyedWrites } as Shared<Stores>
-    const caller = { keyId: holder, holder, readOnly: false }
+    const caller = { keyId: holder, name: 'test', holder, readOnly: false }
     const unchecked = { name: operation, checkOutput: (output) => output } as Operation
-    const request = { shared, caller, deadline, idempotencyHeader: undefined, report() {} }
+    const headers = new RequestHeaders({})
+    const request = {
+      shared,
+      caller,
+      deadline,
+      headers,
+      idempotencyHeader: undefined,
+      report() {},
+    }
     const stores = undefined as Stores // the work has those of its transaction
     const call = { ...request, operation: unchecked, input, stores, written: new Written() }
     return keyedWrites.runWork(call, key, work)

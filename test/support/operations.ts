@@ -1,7 +1,8 @@
 /** Every operation of the service, with calls for tests, read from the router. */
 import type { TRPCClient } from '@trpc/client'
-import type { inferRouterInputs } from '@trpc/server'
+import type { AnyTRPCRouter, inferRouterInputs } from '@trpc/server'
 import { TABLES } from '../../db/migrations.ts'
+import { USER_TOKEN_HEADER } from '../../src/config/product.ts'
 import { appRouter } from '../../src/petstore/resources.ts'
 import type { Operation as Served } from '../../src/procedure/call.ts'
 import type { RestMeta } from '../../src/procedure/meta.ts'
@@ -17,6 +18,7 @@ export interface Call {
   method: string
   path: string
   body?: object
+  headers?: RestInit['headers']
 }
 
 /** What a call is: it succeeds, as `good` and `other` do on rows that each call has for itself; 400; or 404. */
@@ -27,7 +29,12 @@ const placeOf = (path: string) => path.replaceAll(PARAMETER, '{}')
 
 /** An operation that REST has. */
 type Described = Served & { name: OperationName; rest: RestMeta }
-const described = operationsOf(appRouter) as Described[]
+const describedIn = (router: AnyTRPCRouter) => operationsOf(router) as Described[]
+const described = describedIn(appRouter)
+
+/** The headers of a good call. */
+const headersFor = ({ access: { userToken } }: Described) =>
+  userToken && { headers: { [USER_TOKEN_HEADER]: userToken.example } }
 
 let serial = 0
 
@@ -50,10 +57,15 @@ function uniqueBody({ input, rest }: Described): object {
 const LAST = /\/[^/]+\/\{\w+\}$/
 
 /**
- * Returns the path of a resource that was created for this template; `client` creates it, and what it belongs to.
+ * Returns the path of a resource that was created for this template by one of these operations; `client` creates it,
+ * and what it belongs to.
  * Where no operation creates what is there, it is a relation of two resources, which are created for themselves.
  */
-async function pathFor(template: string, client: RestClient): Promise<string> {
+async function pathFor(
+  described: Described[],
+  template: string,
+  client: RestClient,
+): Promise<string> {
   const end = template.lastIndexOf('}') + 1
   if (end === 0) return template
   const place = placeOf(template.slice(0, end))
@@ -61,12 +73,15 @@ async function pathFor(template: string, client: RestClient): Promise<string> {
   if (!creation) {
     const { 0: last = '', index = 0 } = LAST.exec(template.slice(0, end)) ?? {}
     if (index === 0) throw new Error(`No operation creates ${template.slice(0, end)}`)
-    const parent = await pathFor(template.slice(0, index), client)
-    return parent + (await pathFor(last, client)) + template.slice(end)
+    const parent = await pathFor(described, template.slice(0, index), client)
+    return parent + (await pathFor(described, last, client)) + template.slice(end)
   }
-  const path = await pathFor(creation.rest.path, client)
+  const path = await pathFor(described, creation.rest.path, client)
   const body = uniqueBody(creation)
-  const { headers, status, text } = await client('POST', path, { body })
+  const { headers, status, text } = await client('POST', path, {
+    body,
+    ...headersFor(creation),
+  })
   if (status !== 201) throw new Error(`The example of ${creation.name} is refused: ${text}`)
   const location = new URL(headers.get('location') ?? '').pathname.replace(/^.*\/v1(?=\/)/, '')
   return location + template.slice(end)
@@ -76,7 +91,11 @@ async function pathFor(template: string, client: RestClient): Promise<string> {
 export type Operation = (typeof operations)[number]
 
 /** Returns the body of a call; a resource that a field names, such as `petId`, is created. */
-async function bodyFor(operation: Described, client: RestClient): Promise<object> {
+async function bodyFor(
+  described: Described[],
+  operation: Described,
+  client: RestClient,
+): Promise<object> {
   const body: Record<string, unknown> = { ...uniqueBody(operation) }
   for (const field of Object.keys(body)) {
     const template = described
@@ -86,13 +105,19 @@ async function bodyFor(operation: Described, client: RestClient): Promise<object
           path.endsWith(`/{${field}}`) &&
           described.some(({ rest }) => rest.creates && placeOf(rest.creates) === placeOf(path)),
       )
-    if (template) body[field] = Number((await pathFor(template, client)).split('/').at(-1))
+    if (template)
+      body[field] = Number((await pathFor(described, template, client)).split('/').at(-1))
   }
   return body
 }
 
-/** All operations, in the order of the router. */
-export const operations = described.map((operation) => {
+/** All operations of a router, in its order. */
+export const operationsIn = (router: AnyTRPCRouter) => describedIn(router).map(testedOf)
+
+/** All operations of the service. */
+export const operations = operationsIn(appRouter)
+
+function testedOf(operation: Described, _: number, described: Described[]) {
   const { name, type, rest, isPaged } = operation
   const { method, path, exampleInput, notFound, takesKey = false, conflict } = rest
   const hasBody = exampleInput !== undefined
@@ -106,25 +131,37 @@ export const operations = described.map((operation) => {
     takesIdempotencyKey: takesKey,
     /** Whether it refuses what a resource's state or a unique value excludes. */
     hasConflict: conflict !== undefined,
+    /** Whether anyone may call it. */
+    isPublic: operation.access.isPublic === true,
+    /** What its middlewares throw. */
+    thrown: operation.access.errors ?? [],
     /** Returns one of its calls; `client` creates what it needs. */
     async prepare(client: RestClient, kind: Kind = 'good'): Promise<Call> {
-      const body = hasBody && { body: kind === 'invalid' ? [] : await bodyFor(operation, client) }
+      const body = hasBody && {
+        body: kind === 'invalid' ? [] : await bodyFor(described, operation, client),
+      }
+      const headers = headersFor(operation)
       if (kind === 'good' || kind === 'other' || (kind === 'invalid' && hasBody)) {
-        return { method, path: await pathFor(path, client), ...body }
+        return { method, path: await pathFor(described, path, client), ...body, ...headers }
       }
       const value = kind === 'missing' ? '404' : '1.5'
       const query = kind === 'invalid' && isPaged ? '?limit=0' : ''
-      return { method, path: path.replaceAll(PARAMETER, value) + query, ...body }
+      return { method, path: path.replaceAll(PARAMETER, value) + query, ...body, ...headers }
     },
   }
-})
+}
 
 /** Sends a call; `init` extends or overrides the request. */
 export const send = (
   client: RestClient,
-  { method, path, body }: Call,
+  { method, path, body, headers }: Call,
   init: RestInit = {},
-): Promise<Answer> => client(method, path, { ...(body && { body }), ...init })
+): Promise<Answer> =>
+  client(method, path, {
+    ...(body && { body }),
+    ...init,
+    ...(headers && { headers: { ...headers, ...init.headers } }),
+  })
 
 /** The tables of all resources. */
 export const tables = TABLES.filter((name) => !['api_keys', 'idempotency_keys'].includes(name))

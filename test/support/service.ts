@@ -18,6 +18,8 @@ import { readConfig } from '../../src/config/config.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
 import { appRouter, createStores } from '../../src/petstore/resources.ts'
 import { texts } from '../../src/petstore/texts.ts'
+import type { Authentication } from '../../src/procedure/authentication.ts'
+import type { CreateContext } from '../../src/procedure/call.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
 import { withMigratedDatabase } from '../../src/process/programs.ts'
 import { start } from '../../src/process/start.ts'
@@ -40,6 +42,8 @@ export interface Surroundings {
   resources?: {
     router: AnyTRPCRouter
     createStores(db: Database): object
+    createContext?: CreateContext
+    authentication?: Authentication
   }
   /** Creates the tables of those resources. */
   prepare?(db: Database): Promise<void>
@@ -68,9 +72,12 @@ export async function startService(
   const { key } = await keys.create(database.url, 'test')
   // The types of the service lack the tables that `prepare` creates.
   await withMigratedDatabase({ databaseUrl: database.url }, (db) => prepare(db))
-  const served = resources ?? { router: appRouter, createStores }
+  const served: NonNullable<Surroundings['resources']> = resources ?? {
+    router: appRouter,
+    createStores,
+  }
   const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
-  const document = openApiDocument(served.router, routes, texts, PUBLISHED)
+  const document = openApiDocument(served.router, routes, texts, PUBLISHED, served.authentication)
   const { port, stop } = await start(config, log, { ...served, document })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`

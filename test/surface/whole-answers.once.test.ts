@@ -191,7 +191,7 @@ const allowed = {
   ...exposed,
   ...readable,
   'access-control-allow-headers':
-    'Authorization,Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
+    'Authorization,X-User-Token,Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
   'access-control-allow-methods': corsMethods.join(),
   'access-control-max-age': '600',
 }

@@ -3,20 +3,42 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { type HttpHandler, http } from 'msw'
 import { Deadline } from '../../../db/deadline.ts'
-import { Problem, problem } from '../../../src/errors/problem.ts'
+import { Problem, problem, toProblem } from '../../../src/errors/problem.ts'
 import { type Caller, isReadOnlyKey, tokenOf } from '../../../src/keys/key.ts'
-import type { CallsOfRequest, Operation, Shared } from '../../../src/procedure/call.ts'
+import {
+  ANYONE,
+  type Authentication,
+  authenticate,
+  unauthorized,
+} from '../../../src/procedure/authentication.ts'
+import {
+  type CallsOfRequest,
+  type CreateContext,
+  type Operation,
+  type Shared,
+  withContext,
+} from '../../../src/procedure/call.ts'
+import { RequestHeaders } from '../../../src/procedure/headers.ts'
 import { operationsOf } from '../../../src/procedure/operations.ts'
 import { routerOf, runOperation } from '../../../src/surface/trpc/functions.ts'
 import { MAX_BATCH, transformer } from '../../../src/wire/encoding.ts'
 
 const NEVER = new Deadline(Number.POSITIVE_INFINITY)
 
-/** Returns handlers for MSW that serve this router at `url`; `apiKeys` are the valid keys, by default all. */
+interface Options {
+  url: string
+  /** The valid API keys, by default all. */
+  apiKeys?: string[] | undefined
+  /** Adds to `ctx`, as that of the service does, but with what a browser can have. */
+  createContext?: CreateContext
+  authentication?: Authentication
+}
+
+/** Returns handlers for MSW that serve this router. */
 export function handlersOf(
   served: AnyTRPCRouter,
   shared: Shared,
-  { url, apiKeys }: { url: string; apiKeys?: string[] | undefined },
+  { url, apiKeys, createContext = () => ({}), authentication }: Options,
 ): HttpHandler[] {
   // As in the service, each call of a batch is one of its own.
   const functionOf = (operation: Operation) => ({
@@ -24,25 +46,38 @@ export function handlersOf(
     call: async (request: CallsOfRequest, getInput: () => Promise<unknown>, batchIndex: number) =>
       runOperation(operation, request, await getInput(), batchIndex),
   })
+  const operations = new Map(operationsOf(served).map((one) => [one.name, one]))
   const functions = Object.fromEntries(
-    operationsOf(served).map((one) => [one.name, functionOf(one)]),
+    [...operations].map(([name, one]) => [name, functionOf(one)]),
   )
   const router = routerOf(served, functions)
   const seen: string[] = []
 
-  function callerOf(authorization: string | null): Caller | Problem {
-    const token = tokenOf(authorization ?? undefined)
-    if (token === undefined) return problem('missingKey')
-    if (token === '' || apiKeys?.includes(token) === false) return problem('invalidKey')
+  const isPublic = (name: string) => operations.get(name)?.access.isPublic === true
+
+  async function callerOf({ url: target, headers, signal }: Request): Promise<Caller> {
+    const path = new URL(target).pathname.slice(endpoint.length + 1)
+    if (decodeURIComponent(path).split(',').every(isPublic)) return ANYONE
+    if (authentication) {
+      const all = new RequestHeaders(Object.fromEntries(headers), true)
+      const caller = await authenticate(authentication, { headers: all, signal })
+      if (caller) return caller
+      if (!authentication.besideApiKeys) throw unauthorized(authentication)
+    }
+    const token = tokenOf(headers.get('authorization') ?? undefined)
+    if (token === undefined) {
+      throw authentication ? unauthorized(authentication) : problem('missingKey')
+    }
+    if (token === '' || apiKeys?.includes(token) === false) throw problem('invalidKey')
     if (!seen.includes(token)) seen.push(token)
     const id = BigInt(seen.indexOf(token))
-    return { keyId: id, holder: id, readOnly: isReadOnlyKey(token) }
+    return { keyId: id, name: 'stand-in', holder: id, readOnly: isReadOnlyKey(token) }
   }
 
   const endpointUrl = url.replace(/\/$/, '')
   const endpoint = new URL(endpointUrl, 'http://localhost').pathname
-  const answer = ({ request }: { request: Request }) => {
-    const caller = callerOf(request.headers.get('authorization'))
+  const answer = async ({ request }: { request: Request }) => {
+    const caller = await callerOf(request).catch(toProblem)
     // As in the service, before the procedures are looked for, and once for all calls of a batch.
     if (caller instanceof Problem) {
       const body = { error: transformer.serialize(caller.shape) }
@@ -53,11 +88,15 @@ export function handlersOf(
       req: request,
       router,
       maxBatchSize: MAX_BATCH,
-      createContext({ req, info }): CallsOfRequest {
-        if (caller.readOnly && info.type === 'mutation') throw problem('readOnlyKey')
-        const idempotencyHeader = req.headers.get('idempotency-key') ?? undefined
+      createContext({ req, info }): Promise<CallsOfRequest> {
+        if (caller.readOnly && info.type === 'mutation') {
+          throw problem(caller.keyId === undefined ? 'readOnlyCaller' : 'readOnlyKey')
+        }
+        const headers = new RequestHeaders(Object.fromEntries(req.headers))
+        const idempotencyHeader = headers.get('idempotency-key') ?? undefined
         // Stores in memory do not wait, and there is no log.
-        return { shared, caller, deadline: NEVER, idempotencyHeader, report() {} }
+        const calls = { shared, caller, deadline: NEVER, headers, idempotencyHeader, report() {} }
+        return withContext(calls, createContext)
       },
     })
   }

@@ -1,7 +1,7 @@
 /** What all calls of the stand-in share: transactions and Idempotency-Keys in memory. */
 import { parse, stringify } from 'devalue'
 import { problem } from '../../../src/errors/problem.ts'
-import { parseIdempotencyKey } from '../../../src/idempotency/header.ts'
+import { keyOf } from '../../../src/idempotency/header.ts'
 import type { NewPet } from '../../../src/petstore/pets/schema.ts'
 import type { Call, KeyedWrites, Shared } from '../../../src/procedure/call.ts'
 import { outputOfRow, outputOfWork } from '../../../src/procedure/write.ts'
@@ -54,7 +54,7 @@ function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites 
     }
   }
   return {
-    keyOf: ({ idempotencyHeader }) => parseIdempotencyKey(idempotencyHeader),
+    keyOf,
     runWork: (call, key, work) =>
       once(call, key, () => transact((stores) => outputOfWork(call, stores, work), call.deadline)),
     create: (call, key, creation, input) =>

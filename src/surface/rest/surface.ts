@@ -28,9 +28,11 @@ export function restSurface(routes: Route[]): Surface<RestMatch> {
         const route = methods.get(method)
         if (!route) throw methodNotSupported(method, [...methods.keys()].join(', '))
         const { template, readsBody, headers } = route
-        const { name, type } = route.operation
+        const { name, type, access } = route.operation
+        const isPublic = access.isPublic === true
         const inPath = found.slice(1)
-        return { name, type, template, count: 1, readsBody, headers, route, inPath, query }
+        // biome-ignore format: one line
+        return { name, type, isPublic, template, count: 1, readsBody, headers, route, inPath, query }
       }
       return undefined
     },

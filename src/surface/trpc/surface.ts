@@ -52,6 +52,7 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       return {
         name: operations.length > 1 ? 'batch' : (operations[0]?.name ?? UNKNOWN),
         type: operations.some(isMutation) ? 'mutation' : 'query',
+        isPublic: operations.every((operation) => operation?.access.isPublic === true),
         template: '/trpc/{procedure}',
         count: Math.min(names.length, MAX_BATCH),
         readsBody: method === 'POST',

@@ -1,18 +1,30 @@
 /** Each operation can return every error that the document lists for it. */
+import { TRPCError } from '@trpc/server'
+import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { afterAll, expect, test } from 'vitest'
 import { engine } from '../../support/database.ts'
 import { holdWrites } from '../../support/hold.ts'
-import { type Kind, type Operation, operations, send, tables } from '../../support/operations.ts'
+import {
+  type Kind,
+  type Operation,
+  operations,
+  operationsIn,
+  send,
+  tables,
+} from '../../support/operations.ts'
 import { type RawAnswer, unfinished } from '../../support/raw.ts'
 import type { Answer, RestClient, RestInit } from '../../support/rest.ts'
-import { keys, serviceForFile } from '../../support/service.ts'
+import { keys, type Service, serviceForFile } from '../../support/service.ts'
 import { startUnreachable } from '../../support/unreachable.ts'
+import { teamResources } from '../../teams/context.ts'
+import { teamRouter } from '../../teams/router.ts'
 
 const service = await serviceForFile()
 const limited = await serviceForFile({ RATE_LIMIT: '1' })
 await limited.rest('GET', '/pets')
 const broken = await serviceForFile()
 for (const table of tables) await broken.sql(`drop table ${table}`)
+const teams = await serviceForFile({}, { resources: teamResources })
 const unreachable = await startUnreachable()
 afterAll(() => unreachable.stop())
 
@@ -52,13 +64,15 @@ async function tooSlow(): Promise<Answer> {
   return { status, headers, text, body: JSON.parse(text) }
 }
 
+async function asReader({ databaseUrl }: Service): Promise<NonNullable<RestInit['headers']>> {
+  const { key } = await keys.create(databaseUrl, 'reader', undefined, true)
+  return { authorization: `Bearer ${key}` }
+}
+
 const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
   400: (operation) => call(operation, 'invalid'),
   401: (operation) => call(operation, 'good', { headers: { authorization: undefined } }),
-  403: async (operation) => {
-    const { key } = await keys.create(service.databaseUrl, 'reader', undefined, true)
-    return await call(operation, 'good', { headers: { authorization: `Bearer ${key}` } })
-  },
+  403: async (operation) => call(operation, 'good', { headers: await asReader(service) }),
   404: (operation) => call(operation, 'missing'),
   408: tooSlow,
   409: conflict,
@@ -72,21 +86,31 @@ const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
 }
 
 /** The errors that the document must list for an operation. */
-const expectedOf = ({ changes, hasBody, hasConflict, namesOne, takesIdempotencyKey }: Operation) =>
-  [
-    ...[400, 401, 408, 429, 431, 500, 503],
+const expectedOf = ({
+  changes,
+  hasBody,
+  hasConflict,
+  isPublic,
+  namesOne,
+  takesIdempotencyKey,
+  thrown,
+}: Operation) => {
+  const statuses = [
+    ...[400, 408, 429, 431, 500, 503],
+    ...(isPublic ? [] : [401]),
     ...(namesOne ? [404] : []),
     ...(takesIdempotencyKey || hasConflict ? [409] : []),
     ...(takesIdempotencyKey ? [422] : []),
-    ...(changes ? [403] : []),
+    ...(changes && !isPublic ? [403] : []),
     ...(hasBody ? [413, 415] : []),
+    ...thrown.map((error) => getHTTPStatusCodeFromError(new TRPCError(error))),
   ]
-    .sort()
-    .map(String)
+  return [...new Set(statuses)].sort().map(String)
+}
 
 /** The statuses of the errors in the document, by operation. */
-async function documentedErrors(): Promise<Map<string, string[]>> {
-  const { body } = await service.rest('GET', '/openapi.json')
+async function documentedErrors({ rest }: Service): Promise<Map<string, string[]>> {
+  const { body } = await rest('GET', '/openapi.json')
   // document.once.test.ts checks the form of the document.
   const { paths } = body as { paths: Record<string, Record<string, DocumentedOperation>> }
   const documented = Object.values(paths).flatMap((item) => Object.values(item))
@@ -105,11 +129,24 @@ interface DocumentedOperation {
 
 test('the document has exactly the operations of the router', async () => {
   const names = operations.map(({ name }) => name)
-  expect([...(await documentedErrors()).keys()].sort()).toEqual(names.sort())
+  expect([...(await documentedErrors(service)).keys()].sort()).toEqual(names.sort())
+})
+
+test.each([
+  ...operations.map((operation) => [operation.name, service, operation] as const),
+  ...operationsIn(teamRouter).map((operation) => [operation.name, teams, operation] as const),
+])('what the middlewares of %s throw', async (_, service, operation) => {
+  const documented = (await documentedErrors(service)).get(operation.name)
+  expect(documented).toEqual(expectedOf(operation))
+  for (const { code, message, metBy } of operation.thrown) {
+    const headers = { ...metBy.headers, ...(metBy.readOnlyKey && (await asReader(service))) }
+    const answer = await send(service.rest, await operation.prepare(service.rest), { headers })
+    expect(answer.body).toMatchObject({ code, message })
+  }
 })
 
 test.each(operations)('$name', async (operation) => {
-  const documented = (await documentedErrors()).get(operation.name) ?? []
+  const documented = (await documentedErrors(service)).get(operation.name) ?? []
   expect(documented).toEqual(expectedOf(operation))
   for (const status of documented.filter((status) => isMet(operation, status))) {
     const answer = await provoke[status]?.(operation)

@@ -45,6 +45,16 @@ const create = ({ ctx }: { ctx: Call }) => writeIdempotent(ctx, give)
 
 test.each<[string, object, string]>([
   ['no meta', procedure.input(Toy).output(Toy).query(give), 'needs .meta'],
+  [
+    'a public procedure with an Idempotency-Key',
+    procedure
+      .meta({ access: { isPublic: true } })
+      .meta(described('PUT', '/toys', { takesKey: true, example, exampleInput: example }))
+      .input(Toy)
+      .output(Toy)
+      .mutation(give),
+    'is public, so it takes no Idempotency-Key',
+  ],
   ['no output', reading.input(Toy).query(give), 'one .output'],
   [
     'a form of errors of its own',

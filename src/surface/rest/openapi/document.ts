@@ -17,9 +17,17 @@
 import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi'
 import type { Config } from '../../../config/config.ts'
-import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS, TITLE, VERSION } from '../../../config/product.ts'
+import {
+  MAX_BODY,
+  MAX_HEADER_COUNT,
+  MAX_HEADERS,
+  TITLE,
+  USER_TOKEN_HEADER,
+  VERSION,
+} from '../../../config/product.ts'
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
+import { type Authentication, isCookie, unauthorized } from '../../../procedure/authentication.ts'
 import type { RestMeta } from '../../../procedure/meta.ts'
 import { DEFAULT_LIMIT, MAX_LIMIT } from '../../../procedure/paging.ts'
 import { replaceBigints } from '../exact-json.ts'
@@ -47,6 +55,7 @@ export function openApiDocument(
   routes: Route[],
   { description, sample }: Texts,
   urls: Pick<Config, 'baseUrl' | 'stagingUrl'>,
+  authentication?: Authentication,
 ): string {
   const values: Record<string, unknown> = {
     ...{ baseUrl: urls.baseUrl, trpcUrl: trpcUrlOf(urls) },
@@ -61,7 +70,7 @@ export function openApiDocument(
     license: { name: 'MIT', identifier: 'MIT' },
     openApiVersion: '3.1.0',
     baseUrl: urls.baseUrl,
-    securitySchemes: fixed.securitySchemes,
+    securitySchemes: schemesOf(authentication),
   }) as OpenAPIObject // the generator declares the same type of openapi3-ts
   document.servers = serversOf(urls)
   const tags = new Map<string, RestMeta['tag']>()
@@ -74,7 +83,7 @@ export function openApiDocument(
       throw new TypeError(`The procedure ${operation.name} has another text for the tag ${name}`)
     }
     tags.set(name, known)
-    const object = correct(document, schemas, route)
+    const object = correct(document, schemas, route, authentication)
     if (!route.sample) continue
     const source = filled(sample) + route.sample
     Object.assign(object, { 'x-codeSamples': [{ lang: 'TypeScript', source }] })
@@ -87,6 +96,12 @@ export function openApiDocument(
   )
 }
 
+/** Returns the security schemes: an operation needs one of them. */
+const schemesOf = (authentication?: Authentication) => ({
+  ...(authentication && { signIn: authentication.scheme }),
+  ...(authentication?.besideApiKeys !== false && fixed.securitySchemes),
+})
+
 const MORE_PAGES =
   'If there are more, the response has a `Link` header with `rel="next"`, the URL of the next page.'
 
@@ -96,7 +111,12 @@ interface Parameter {
 }
 
 /** Corrects the part of a generated document that describes a route, and returns it. */
-function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
+function correct(
+  { paths }: OpenAPIObject,
+  schemas: Schemas,
+  route: Route,
+  authentication?: Authentication,
+) {
   const { operationId, path, method, description, creates, takesKey } = route
   const { name, input, isPaged } = route.operation
   const object = paths?.[path]?.[method.toLowerCase() as 'get']
@@ -107,7 +127,8 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
   const key = `With an \`Idempotency-Key\` a request can be repeated safely: the repetition ${creates ? 'adds' : 'changes'} nothing and returns the first response.`
   const sentences = [description, isPaged && MORE_PAGES, takesKey && key]
   object.description = sentences.filter(Boolean).join(' ')
-  object.responses = responsesOf(route, output)
+  object.responses = responsesOf(route, output, authentication)
+  if (route.operation.access.isPublic) object.security = []
   // The generator writes the schemas of parameters and bodies inline.
   const parameters = [...route.pathParameters, ...route.queryParameters]
   for (const parameter of (object.parameters ?? []) as Parameter[]) {
@@ -117,6 +138,8 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
     const { description = own, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
   }
+  const { userToken } = route.operation.access
+  if (userToken) object.parameters = [...(object.parameters ?? []), userTokenParameter(userToken)]
   if (takesKey) object.parameters = [...(object.parameters ?? []), idempotencyParameter]
   const body = object.requestBody as { content: Record<string, { schema: Schemas[string] }> }
   delete object.requestBody
@@ -133,13 +156,29 @@ function correct({ paths }: OpenAPIObject, schemas: Schemas, route: Route) {
   return object
 }
 
+const userTokenParameter = ({
+  description,
+  example,
+}: {
+  description: string
+  example: string
+}) => ({
+  in: 'header' as const,
+  name: USER_TOKEN_HEADER,
+  required: true,
+  schema: { type: 'string' as const },
+  ...{ description, example },
+})
+
 /** An error response: whether the operation has it, its description, and its errors, which have one status. */
 type Row = [condition: unknown, description: string, ...errors: [Problem, ...Problem[]]]
 
 /** Returns all responses of a route by status; `schema` is that of its success. */
-function responsesOf(route: Route, schema: object | undefined) {
+function responsesOf(route: Route, schema: object | undefined, authentication?: Authentication) {
   const { method, readsBody, takesKey, notFound = [], conflict, creates } = route
   const { status, deprecated, example, operation } = route
+  const isPublic = operation.access.isPublic === true
+  const changes = method !== 'GET' && !isPublic
   const always = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
 
@@ -155,8 +194,27 @@ function responsesOf(route: Route, schema: object | undefined) {
       badRequest(route),
       problem('malformed'),
     ],
-    [true, 'The API key is missing or invalid', problem('invalidKey')],
-    [method !== 'GET', 'The API key may only read', problem('readOnlyKey')],
+    [
+      !isPublic && authentication,
+      'The sign-in is missing or invalid',
+      authentication ? unauthorized(authentication) : problem('missingKey'),
+    ],
+    [
+      !isPublic && authentication?.besideApiKeys !== false,
+      'The API key is missing or invalid',
+      problem('invalidKey'),
+    ],
+    [
+      changes && authentication?.besideApiKeys !== false,
+      'The API key may only read',
+      problem('readOnlyKey'),
+    ],
+    [changes && authentication, 'The caller may only read', problem('readOnlyCaller')],
+    [
+      changes && authentication && isCookie(authentication),
+      'The request comes from another page',
+      problem('wrongOrigin'),
+    ],
     [missing.length > 0, 'The identifier does not exist', ...(missing as [Problem])],
     [true, 'The request did not arrive in time', problem('timeout')],
     [conflict && !takesKey, violation, taken],
@@ -173,6 +231,9 @@ function responsesOf(route: Route, schema: object | undefined) {
     ],
     [true, 'The service failed; trying again may help', problem('internal')],
     [true, 'The service cannot answer right now', problem('unavailable')],
+    ...(operation.access.errors ?? []).map(
+      ({ code, message, description }): Row => [true, description, new Problem(code, message)],
+    ),
   ]
   const withoutAnswer = method === 'DELETE' ? 'Removed' : 'Done'
   const success = {
@@ -188,7 +249,11 @@ function responsesOf(route: Route, schema: object | undefined) {
     }),
   }
   const rows = errors.filter(([condition]) => condition)
-  const responses = rows.map(([, ...row]) => [row[1].status, response(always, ...row)])
+  const responses = [...Map.groupBy(rows, ([, , { status }]) => status)].map(([status, same]) => {
+    const descriptions = same.map(([, description]) => description)
+    const problems = same.flatMap(([, , ...problems]) => problems) as [Problem, ...Problem[]]
+    return [status, response(always, descriptions.join('. '), ...problems)]
+  })
   return { [status]: success, ...Object.fromEntries(responses) }
 }
 
