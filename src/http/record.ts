@@ -30,6 +30,8 @@ export class RequestRecord {
   address: string | undefined
   /** The part of an invalid API key that the log may contain. */
   keyPrefix: string | undefined
+  /** What the client spoke in place of HTTP/1.1, where that is known. */
+  protocol: string | undefined
   /** Those of the calls of a batch. The log has a line for each. */
   outcomes: CallOutcome[] | undefined
   // Private: the log writes all other fields. Express changes the URL of the request.

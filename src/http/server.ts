@@ -7,6 +7,7 @@ import { Problem, problem } from '../errors/problem.ts'
 import { Connection, connectionOf } from './connection.ts'
 import { jsonHeaders } from './headers.ts'
 import { ClientMemory } from './memory.ts'
+import { protocolOf } from './protocol.ts'
 import { answer } from './respond.ts'
 
 // An `import` would evaluate all exports (https://nodejs.org/api/process.html#processgetbuiltinmoduleid). One of
@@ -19,6 +20,9 @@ const ON_THE_WAY = 100
 /** Requests that are served in a turn of the event loop: between turns, connections are accepted and answers read. */
 const PORTION = 50
 
+/** `rawPacket` is what arrived last (https://nodejs.org/api/http.html#event-clienterror). */
+type ClientError = NodeJS.ErrnoException & { rawPacket?: Buffer }
+
 type OnRequest = (req: IncomingMessage, res: ServerResponse) => void
 
 /** What hears of each request: observe/telemetry.ts. */
@@ -27,8 +31,8 @@ export interface Observer {
   begin(req: IncomingMessage, res: ServerResponse): void
   /** A request is over: its answer was sent, or the client has closed the connection. */
   end(res: ServerResponse): void
-  /** The server rejects a request before the app. Returns its new id. */
-  refuse(status: number, ipAddress: string | undefined): string
+  /** The server rejects a request before the app, or what is none, of a `protocol` that it knows. Returns its new id. */
+  refuse(status: number, ipAddress: string | undefined, protocol?: string): string
 }
 
 export class HttpServer {
@@ -119,21 +123,21 @@ export class HttpServer {
     connectionOf(req.socket).over(req, this.#isStopping)
   }
 
-  #onClientError({ code }: NodeJS.ErrnoException, socket: Socket): void {
+  #onClientError({ code, rawPacket }: ClientError, socket: Socket): void {
     // Browsers and pools open connections in advance: one without a request ends in silence.
     if (socket.destroyed || socket.bytesRead === 0) return void socket.destroy()
     const overflow = () => (code === 'HPE_HEADER_OVERFLOW' ? problem('headersTooLarge') : MALFORMED)
     const error = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? problem('timeout') : overflow()
-    this.#refuse(connectionOf(socket), error)
+    this.#refuse(connectionOf(socket), error, protocolOf(rawPacket))
   }
 
-  #refuse(connection: Connection, error: Problem): void {
+  #refuse(connection: Connection, error: Problem, protocol?: string): void {
     const { socket, current, state } = connection
     // Node itself ends an idle connection whose client has ended its side.
     if (socket.writableEnded) return
     const body = JSON.stringify(error.refusal)
     if (state === 'idle') {
-      const id = this.#observer.refuse(error.status, socket.remoteAddress)
+      const id = this.#observer.refuse(error.status, socket.remoteAddress, protocol)
       socket.write(rawAnswer(error.status, body, id))
     }
     connection.next('refusal')

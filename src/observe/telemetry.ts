@@ -57,9 +57,9 @@ export class Telemetry implements Observer {
     this.#report(record, res.writableFinished ? outcomes : undefined)
   }
 
-  refuse(status: number, ipAddress: string | undefined): string {
+  refuse(status: number, ipAddress: string | undefined, protocol?: string): string {
     const record = new RequestRecord()
-    this.#report(Object.assign(record, { status, address: plain(ipAddress) }))
+    this.#report(Object.assign(record, { status, address: plain(ipAddress), protocol }))
     return record.requestId
   }
 

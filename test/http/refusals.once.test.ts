@@ -177,6 +177,15 @@ test('the entry of a refusal in full, and its metric', async () => {
   expect(await metrics.read(name)).toBe(before + 1)
 })
 
+test.each([
+  ['TLS', '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03'],
+  ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['PROXY', `PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n${get()}`],
+  ['PROXY', '\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c'],
+])('the log names %s on the port of HTTP', async (protocol, bytes) => {
+  expect(await entryOf(await lastAnswer(bytes))).toMatchObject({ status: 400, protocol })
+})
+
 test.for(['2.0', '0.9'])('HTTP/%s is told the versions of HTTP', async (version) => {
   const answer = await lastAnswer(get().replace('1.1', version))
   expect(JSON.parse(answer.body).message).toBe('The request must be one of HTTP/1.1 or HTTP/1.0')
