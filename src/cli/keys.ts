@@ -12,7 +12,7 @@ import {
   revokeKey,
   rotateKey,
 } from '../keys/store.ts'
-import { command, print, withMigratedDatabase } from '../process/programs.ts'
+import { command, print, printList, withMigratedDatabase } from '../process/programs.ts'
 import { replaceBigints } from '../surface/rest/exact-json.ts'
 import { readArguments } from './key-arguments.ts'
 
@@ -59,7 +59,7 @@ async function run(config: Config, location: string): Promise<void> {
       } else await printNew(await createKey(db, given.NAME, terms))
     } else if (given.COMMAND === 'list') {
       const all = await listKeys(db)
-      await print(given.json ? toJson(all) : tableOf(all))
+      await printList(given.json ? toJson(all) : tableOf(all))
     } else if (given.COMMAND === 'rotate') {
       await printNew((await rotateKey(db, given.ID, given.grace)) ?? refuse(given))
     } else {

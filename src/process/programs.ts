@@ -109,9 +109,17 @@ export function embeddedPath({ databaseUrl }: Config): string {
 export const print = (text: string): Promise<void> =>
   new Promise((resolve, reject) => {
     process.stdout.on('error', () => {}) // without a listener, an error would end the process
-    process.stdout.write(`${text}\n`, (error) =>
-      error ? reject(new UsageError(`Cannot write to stdout: ${error.message}`)) : resolve(),
+    process.stdout.write(`${text}\n`, (cause) =>
+      cause
+        ? reject(new UsageError(`Cannot write to stdout: ${cause.message}`, { cause }))
+        : resolve(),
     )
+  })
+
+/** Prints a text on stdout as `print` does, of which a reader may take a part alone, such as `head`. */
+export const printList = (text: string): Promise<void> =>
+  print(text).catch((error: Error & { cause: NodeJS.ErrnoException }) => {
+    if (error.cause.code !== 'EPIPE') throw error
   })
 
 /**

@@ -243,3 +243,19 @@ ID                NAME                        KEY                    STATE    MA
 `,
   })
 })
+
+testOnce(
+  'list ends in silence when its reader wants no more, and create says that the key is lost',
+  async () => {
+    const toNobody = ['sh', '-c', '{ "$@"; echo "code $?" >&2; } | true', 'sh']
+    const run = async (...operands: string[]) => {
+      const variables = { DATABASE_URL: database.url }
+      const { stderr } = await runToEnd(programs.keys, variables, operands, undefined, toNobody)
+      return stderr
+    }
+    expect(await run('list')).toBe('code 0\n')
+    expect(await run('create', 'lost', '--forever')).toMatch(
+      /EPIPE.* is lost: revoke it\ncode 1\n$/,
+    )
+  },
+)
