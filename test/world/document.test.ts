@@ -104,10 +104,16 @@ npmTrial('Spectral with the OWASP rules', SPECTRAL, async (project) => {
   return 'finds nothing, but for the rules that spectral.yaml names'
 })
 
-npmTrial('openapi-down-convert', ['@apiture/openapi-down-convert'], async (project) => {
+/** Makes openapi-3.0.json of openapi.json in a project, as docs/clients.md says. */
+async function downConvert(project: Project): Promise<void> {
   project.write('openapi.json', served)
-  const args = ['--input', 'openapi.json', '--output', 'openapi-3.0.json']
-  await runIn(project, 'node_modules/.bin/openapi-down-convert', ...args)
+  const clients = readFileSync(path.resolve('docs/clients.md'), 'utf8')
+  const [, args = ''] = /`npx --yes @apiture\/openapi-down-convert (.+?)`/.exec(clients) ?? []
+  await runIn(project, 'node_modules/.bin/openapi-down-convert', ...args.split(' '))
+}
+
+npmTrial('openapi-down-convert', ['@apiture/openapi-down-convert'], async (project) => {
+  await downConvert(project)
   const converted = JSON.parse(readFileSync(path.join(project.folder, 'openapi-3.0.json'), 'utf8'))
   const isValid = async (document: Record<string, unknown>) =>
     (await new Validator().validate(document)).valid
@@ -116,6 +122,40 @@ npmTrial('openapi-down-convert', ['@apiture/openapi-down-convert'], async (proje
   expect(await isValid({ ...JSON.parse(served), openapi })).toBe(false)
   expect(await isValid(converted)).toBe(true)
   return 'makes a valid document of OpenAPI 3.0'
+})
+
+const JEST = ['jest-openapi', 'expect', '@apiture/openapi-down-convert']
+npmTrial('jest-openapi', JEST, async (project) => {
+  await downConvert(project)
+  const fresh = await startService()
+  onTestFinished(fresh.stop)
+  const check = `
+    import { expect } from 'expect'
+    import path from 'node:path'
+    globalThis.expect = expect
+    const { default: jestOpenAPI } = await import('jest-openapi')
+    jestOpenAPI.default(path.resolve('openapi-3.0.json'))
+    const [base, key] = process.argv.slice(2)
+    const headers = { Authorization: 'Bearer ' + key, 'Content-Type': 'application/json' }
+    for (const [method, where, body] of [
+      ['POST', '/pets', '{"name":"Rex","categoryId":3}'],
+      ['POST', '/pets', '{}'],
+      ['GET', '/pets'],
+      ['GET', '/pets/1'],
+      ['GET', '/pets/2'],
+    ]) {
+      const { status, ...answer } = await fetch(base + where, { method, headers, body })
+        .then(async (response) => ({ status: response.status, data: await response.json() }))
+      const request = { method, path: new URL(base).pathname + where }
+      expect({ ...answer, status, request }).toSatisfyApiSpec()
+      if (status === 200 && where === '/pets/1')
+        expect({ status, data: { id: 'one' }, request }).not.toSatisfyApiSpec()
+      console.log(status)
+    }`
+  project.write('check.mjs', check)
+  const output = await runIn(project, 'check.mjs', `${fresh.origin}/v1`, fresh.key)
+  expect(output.split('\n')).toEqual(['201', '400', '200', '200', '404', ''])
+  return 'finds no violation in the answers, with the document of OpenAPI 3.0'
 })
 
 npmTrial('Ajv 2020', ['ajv', 'ajv-formats'], async (project) => {
