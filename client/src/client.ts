@@ -38,7 +38,8 @@ type BatchLinkOptions = HTTPBatchLinkOptions<AppRouter['_def']['_config']['$type
 export interface PetstoreClientOptions {
   /** The URL of the service's tRPC interface, such as `https://pets.example/trpc`. */
   url: string
-  apiKey: string
+  /** The API key; or a function that returns it, which is called for each request, such as for a key that is rotated. */
+  apiKey: string | (() => string | Promise<string>)
   /**
    * Further headers, such as those that a gateway before the service requires; or a function that
    * returns them, which is called for each request. `authorization` and `Idempotency-Key` among them are
@@ -79,7 +80,7 @@ export function petstoreLinks({
 }: PetstoreClientOptions): TRPCLink<AppRouter>[] {
   const headersWith = async (idempotencyKey?: string): Promise<Headers> => {
     const all = new Headers(typeof headers === 'function' ? await headers() : headers)
-    all.set('authorization', `Bearer ${apiKey}`)
+    all.set('authorization', `Bearer ${typeof apiKey === 'function' ? await apiKey() : apiKey}`)
     // One key for every call would let the service drop all creations but the first.
     all.delete('idempotency-key')
     if (idempotencyKey !== undefined) all.set('idempotency-key', idempotencyKey)
@@ -211,11 +212,16 @@ function quoted(key: unknown): string {
   throw new TypeError('idempotencyKey must be a string of 1 to 255 printable ASCII characters')
 }
 
-// A batch is sent after its tick: a caller may change an input until then.
-const writeInputs: TRPCLink<AppRouter> =
-  () =>
-  ({ op, next }) =>
-    next({ ...op, input: transformer.serialize(op.input) })
+// A batch is sent after its tick, and a retryLink before this one may send the call again later: a caller may
+// change an input until then.
+const writeInputs: TRPCLink<AppRouter> = () => {
+  const texts = new WeakMap<Operation, string>()
+  return ({ op, next }) => {
+    const text = texts.get(op) ?? transformer.serialize(op.input)
+    texts.set(op, text)
+    return next({ ...op, input: text })
+  }
+}
 
 /** The transformer of inputs that `writeInputs` has serialized. */
 const written = { ...transformer, serialize: (text: unknown) => text }

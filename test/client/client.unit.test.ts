@@ -6,11 +6,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { httpBatchLink, httpBatchStreamLink } from '@trpc/client'
+import { createTRPCClient, httpBatchLink, httpBatchStreamLink, retryLink } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { afterAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
 import {
   type ApiError,
+  type AppRouter,
   createPetstoreClient,
   httpStatusOf,
   isApiError,
@@ -21,6 +22,7 @@ import {
   type PetstoreClient,
   type PetstoreInputs,
   type PetstoreOutputs,
+  petstoreLinks,
   queryKeyHashFn,
 } from '../support/client.ts'
 import { type AppRouter as ServedRouter, transformer } from '../support/router.ts'
@@ -232,6 +234,27 @@ test('an input is sent as it was at the call, also if the caller changes it late
   )
 })
 
+test('a retryLink sends the input again as it was at the call', async () => {
+  let failures = 1
+  const fetchOnce = (to: string, init: RequestInit) => {
+    if (failures-- > 0) throw new TypeError('fetch failed')
+    return fetch(to, init)
+  }
+  const { createPet } = createTRPCClient<AppRouter>({
+    links: [
+      retryLink({ retry: ({ attempts }) => attempts === 1 }),
+      ...petstoreLinks({ url: recorded, apiKey: 'the-key', fetch: fetchOnce }),
+    ],
+  })
+  const pet = { ...rex, name: 'Ada' }
+  const call = createPet.mutate(pet, withKey('once'))
+  pet.name = 'Bea'
+  await call
+  expect(received.map(({ inputs }) => inputs)).toEqual([
+    JSON.stringify(transformer.serialize({ ...rex, name: 'Ada' })),
+  ])
+})
+
 test('a batch has at most 20 calls', async () => {
   const { listPets, createPet } = recordedClient()
   await Promise.all(
@@ -276,6 +299,17 @@ test.each([
     expect(sent.map(({ key }) => key).filter(Boolean)).toEqual(['"the key"'])
   },
 )
+
+test('a key from a function is asked for at each request', async () => {
+  let asked = 0
+  const apiKey = async () => `key-${++asked}`
+  const { listPets, createPet } = createPetstoreClient({ url: recorded, apiKey })
+  await Promise.all([listPets.query(), listPets.query()])
+  await createPet.mutate(rex)
+  await createPet.mutate(rex, withKey('k'))
+  const keys = received.map(({ headers }) => headers.authorization)
+  expect(keys).toEqual(['Bearer key-1', 'Bearer key-2', 'Bearer key-3'])
+})
 
 test('headers that cannot be made reject the calls of their request alone, and send nothing', async () => {
   let failures = 2
