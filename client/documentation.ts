@@ -66,7 +66,8 @@ function propertiesOf(
       return [`${property}{`, ...propertiesOf(entry, texts, path), `${indent}};`]
     }
     const type = `TRPCClient<AppRouter>${path.map((key) => `[${JSON.stringify(key)}]`).join('')}`
-    return [...comment(texts.get(path.join('.')) ?? '', indent), `${property}${type};`]
+    const text = texts.get(path.join('.'))
+    return [...(text === undefined ? [] : comment(text, indent)), `${property}${type};`]
   })
 }
 
@@ -85,15 +86,19 @@ const comment = (text: string, indent: string): string[] => [
 function textsOf(procedures: Procedures): Map<string, string> {
   const texts = new Map<string, string>()
   for (const [name, { _def }] of Object.entries(procedures)) {
-    const { rest } = _def.meta as { rest: RestMeta } // the service starts only with it
+    const rest = restOf(_def)
     // tRPC's types name neither the library of the schemas nor the output.
     const { inputs, output } = _def as unknown as Definition
-    texts.set(name, procedureText(rest, procedures))
+    if (rest) texts.set(name, procedureText(rest, procedures))
     for (const input of inputs) addFields(texts, `${name}.input`, jsonSchema(input, 'input'))
     if (output) addFields(texts, `${name}.output`, jsonSchema(output, 'output'))
   }
   return texts
 }
+
+/** Returns the description of a procedure; undefined for one of tRPC alone. */
+const restOf = ({ meta }: AnyTRPCProcedure['_def']) =>
+  (meta as { rest?: RestMeta } | undefined)?.rest
 
 interface Definition {
   inputs: z.ZodType[]
@@ -115,8 +120,8 @@ function procedureText(rest: RestMeta, procedures: Procedures): string {
 /** Returns a text in which procedure names replace REST operations. */
 const inNames = (text: string, procedures: Procedures): string =>
   Object.entries(procedures).reduce((changed, [name, { _def }]) => {
-    const { method, path } = (_def.meta as { rest: RestMeta }).rest
-    return changed.replaceAll(`\`${method} ${path}\``, `\`${name}\``)
+    const rest = restOf(_def)
+    return rest ? changed.replaceAll(`\`${rest.method} ${rest.path}\``, `\`${name}\``) : changed
   }, text)
 
 const longDate = (date: Date): string =>

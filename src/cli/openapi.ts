@@ -11,5 +11,5 @@ import { routesOf } from '../surface/rest/routes.ts'
 const { appRouter } = resources
 const { authentication }: Partial<Product<unknown>> = resources
 const routes = routesOf(operationsOf(appRouter), PUBLISHED.baseUrl)
-const document = openApiDocument(appRouter, routes, texts, PUBLISHED, authentication)
+const document = openApiDocument(routes, texts, PUBLISHED, authentication)
 writeFileSync('openapi.json', `${JSON.stringify(JSON.parse(document), undefined, 2)}\n`)

@@ -1,5 +1,6 @@
 /** The store of Idempotency-Keys: their table and its statements. */
 import { hash as hashOf } from 'node:crypto'
+import { stringify } from 'devalue'
 import type { Generated, Selectable } from 'kysely'
 import {
   type Builder,
@@ -15,6 +16,7 @@ import {
   type Value,
 } from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
+import type { Operation } from '../procedure/call.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
@@ -56,13 +58,14 @@ const NO_API_KEY = 0n
 export const newKeyOf = (
   holder: bigint | string,
   key: string,
-  operation: string,
+  { name, rest }: Pick<Operation, 'name' | 'rest'>,
   input: unknown,
 ): NewKey => ({
   api_key_id: typeof holder === 'bigint' ? holder : NO_API_KEY,
   key_hash: hashOf('sha256', key),
-  operation,
-  fingerprint: fingerprintOf(input),
+  operation: name,
+  // tRPC alone has values that are the same in JSON, such as a Map and a Set, or 7n and "7" for one field.
+  fingerprint: hashOf('sha256', rest ? jsonOf(input) : stringify(input)),
 })
 
 /** Returns the identity of a key, of which there is one row. */
@@ -183,8 +186,8 @@ export async function remove(transaction: Database, id: bigint, deadline: Deadli
   await execute(transaction, removal, deadline)
 }
 
-/** Returns the SHA-256 of an input. The names of its fields are included, to distinguish omitted ones. */
-function fingerprintOf(input: unknown): string {
+/** Returns the JSON of an input, as earlier releases have hashed it. The names of its fields distinguish omitted ones. */
+function jsonOf(input: unknown): string {
   const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? `${value}` : value)
-  return hashOf('sha256', JSON.stringify(input, plain))
+  return `${JSON.stringify(input, plain)}` // of a procedure without an input undefined
 }

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { Deadline, KeyOfRow, WithDeadline } from '../../db/index.ts'
 import { type Problem, problem, problemOfInput } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
+import { transformer } from '../wire/encoding.ts'
 import type { Chain, Made } from './chain.ts'
 import type { RequestHeaders } from './headers.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
@@ -178,12 +179,13 @@ export class Operation {
   readonly name: string
   /** A mutation needs an API key that may write. */
   readonly type: 'query' | 'mutation'
-  readonly rest: RestMeta
+  /** Undefined for a procedure that tRPC alone has. */
+  readonly rest: RestMeta | undefined
   /** What its middlewares ask of a call. */
   readonly access: AccessMeta
   readonly input: z.ZodType
-  /** The schema of the output; in a list, of the items of a page. */
-  readonly output: z.ZodType
+  /** The schema of the output; in a list, of the items of a page. REST needs it. */
+  readonly output: z.ZodType | undefined
   /** Whether the resolver returns a page. */
   readonly isPaged: boolean
   readonly #resolver: Resolver
@@ -267,12 +269,30 @@ export class Operation {
     throw new TypeError(`The resolver of ${this.name} must return the output of ${functions}`)
   }
 
-  /** Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects. */
+  /**
+   * Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects, and, where
+   * tRPC alone has the procedure, for one without an encoding, such as a function.
+   */
   checkOutput(output: unknown): unknown {
-    const { success, data, error } = this.output.safeParse(output)
+    const checked = this.output ? this.#parse(this.output, output) : output
+    if (!this.rest) this.#encode(checked)
+    return checked
+  }
+
+  #parse(schema: z.ZodType, output: unknown): unknown {
+    const { success, data, error } = schema.safeParse(output)
     if (success) return data
     const message = `The output of ${this.name} does not fit its schema`
     throw problem('internal', new Error(message, { cause: error }))
+  }
+
+  #encode(output: unknown): void {
+    try {
+      transformer.serialize(output)
+    } catch (cause) {
+      const message = `The output of ${this.name} has no encoding in tRPC`
+      throw problem('internal', new Error(message, { cause }))
+    }
   }
 
   #checkPage({ items, next }: Page): Page {

@@ -15,6 +15,8 @@ export interface RestMeta {
   example?: unknown
   /** A body, unless all fields of the input are in the path or the query. */
   exampleInput?: object
+  /** The name of the body in the document, where the input has several schemas: their own ids are lost. */
+  inputId?: string
   /**
    * For an operation that creates a resource, and returns it with 201: the path template of `Location`,
    * whose parameters are fields of the output or of the path.

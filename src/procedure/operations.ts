@@ -3,12 +3,13 @@ import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
 import { Operation, type Options } from './call.ts'
 import { Chain, type Middleware, type Step } from './chain.ts'
+import { inputOf } from './inputs.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
-  type: 'query' | 'mutation' // the check of `rest` below leaves no subscriptions
-  meta?: { rest?: RestMeta; access?: AccessMeta }
+  type: 'query' | 'mutation' | 'subscription'
+  meta?: { rest?: RestMeta; access?: AccessMeta; openapi?: unknown }
   /** The inputs, the output and the resolver are middlewares, too. */
   middlewares: (Middleware & { _type?: 'input' | 'output' | 'errors' })[]
   inputs: z.ZodType[]
@@ -36,18 +37,22 @@ export function operationsOf({ _def: { procedures, lazy } }: AnyTRPCRouter): Ope
 
 function operationOf(name: string, definition: Definition): Operation {
   const { type, meta, inputs, output, resolver } = definition
-  const [input] = inputs
-  const rest = meta?.rest
-  const access = meta?.access ?? {}
-  if (!rest || !input || !output || inputs.length > 1) {
-    throw new TypeError(
-      `The procedure ${name} needs .meta(restMeta({ … })), one .input(…) and one .output(…)`,
-    )
-  }
   function need(condition: unknown, what: string): asserts condition {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
   }
   need(name.length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters`)
+  need(
+    type !== 'subscription',
+    'is a subscription, which the service does not serve: let clients repeat a query',
+  )
+  const isSchema = output === undefined || output instanceof z.ZodType
+  need(isSchema, 'has an output that is no schema of zod')
+  const rest = meta?.rest
+  need(rest || !meta?.openapi, 'has the meta of trpc-to-openapi alone: REST needs restMeta({ … })')
+  const access = meta?.access ?? {}
+  const parts = { name, type, rest, access, input: inputOf(name, inputs, rest), output }
+  const chain = chainOf(name, type, definition)
+  if (!rest) return new Operation({ ...parts, isPaged: false }, resolver, chain)
   const { method, takesKey } = rest
   const isQuery = type === 'query'
   need((method === 'GET') === isQuery, `is a ${type}, which does not fit the method ${method}`)
@@ -57,12 +62,15 @@ function operationOf(name: string, definition: Definition): Operation {
   need(isQuery || !isPaged, 'is a mutation, whose output cannot be a page')
   need(!isPaged || output instanceof z.ZodPipe, 'has isPaged: true, so it needs .output(paged(…))')
   const ofItems = output instanceof z.ZodPipe && isPaged ? (output.def.out as z.ZodType) : output
-  const parts = { name, type, rest, access, input, output: ofItems, isPaged }
-  return new Operation(parts, resolver, chainOf(name, definition))
+  return new Operation({ ...parts, output: ofItems, isPaged }, resolver, chain)
 }
 
 /** Returns the chain of a procedure that has middlewares; undefined for one that has none. */
-function chainOf(name: string, { type, meta, middlewares, inputs }: Definition): Chain | undefined {
+function chainOf(
+  name: string,
+  type: Operation['type'],
+  { meta, middlewares, inputs }: Definition,
+): Chain | undefined {
   const left = [...inputs]
   // The last one calls the resolver. The output is checked with the resolver, wherever it stands.
   const steps = middlewares.slice(0, -1).flatMap((middleware): Step[] => {

@@ -95,10 +95,13 @@ function refuseUnlessDescribed(
   { operation }: Call,
   by: 'write' | 'writeIdempotent' | 'create' | 'writeElsewhere',
 ): void {
-  const { name, type, rest } = operation
+  const { name, type, rest, access } = operation
   if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${by}(…)`)
   const takesKey = by === 'writeIdempotent' || by === 'create'
-  if ((rest.takesKey === true) !== takesKey) {
+  if (takesKey && access.isPublic) {
+    throw new TypeError(`The procedure ${name} is public, and calls ${by}(…), which takes a key`)
+  }
+  if (rest && (rest.takesKey === true) !== takesKey) {
     const meta = takesKey ? 'needs takesKey: true' : 'must not have takesKey'
     throw new TypeError(`The procedure ${name} calls ${by}(…), so its restMeta ${meta}`)
   }

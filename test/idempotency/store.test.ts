@@ -30,6 +30,11 @@ test('a repetition returns the first response and creates no pet', async () => {
     expect(again.headers.get('location')).toBe(first.headers.get('location'))
   }
   expect(await countPets(service.sql)).toBe(pets)
+  // Earlier releases have stored the same fingerprint: their keys stay valid.
+  const known = 'select fingerprint from idempotency_keys where key_hash = ?'
+  expect(await service.sql(known, [hashOf(key)])).toEqual([
+    { fingerprint: hash('sha256', '{"name":"Rex","categoryId":"3","status":"available"}') },
+  ])
 })
 
 // once.test.ts has the inputs that differ; only the defaults are those of the schema.

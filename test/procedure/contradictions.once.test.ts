@@ -33,6 +33,9 @@ const served = router({
   lacksKey: ofMutation(true, (call) => write(call, give)),
   hidesKey: ofMutation(false, (call) => writeIdempotent(call, give)),
   keepsNoKey: ofMutation(true, (call) => writeElsewhere(call, give)),
+  publicWithKey: procedure
+    .meta({ access: { isPublic: true } })
+    .mutation(({ ctx }) => writeIdempotent(ctx, give)),
   misfits: ofQuery(async () => ({ label: 7 as never })),
   misfitsLate: ofMutation(false, (call) => write(call, async () => ({ label: 7 as never }))),
   misfitsInPages: procedure
@@ -53,6 +56,7 @@ test.each([
   ['lacksKey', 'lacksKey calls write(…), so its restMeta must not have takesKey'],
   ['hidesKey', 'hidesKey calls writeIdempotent(…), so its restMeta needs takesKey: true'],
   ['keepsNoKey', 'keepsNoKey calls writeElsewhere(…), so its restMeta must not have takesKey'],
+  ['publicWithKey', 'publicWithKey is public, and calls writeIdempotent(…), which takes a key'],
   ['misfits', 'The output of misfits does not fit its schema'],
   ['misfitsLate', 'The output of misfitsLate does not fit its schema'],
   ['misfitsInPages', 'The output of misfitsInPages does not fit its schema'],

@@ -6,6 +6,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { handlersOf } from '../../client/src/memory/handlers.ts'
 import { sharedInMemory } from '../../client/src/memory/shared.ts'
 import type { Operation } from '../../src/procedure/call.ts'
+import type { RestMeta } from '../../src/procedure/meta.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
 import { changed } from './outcome.ts'
 import { transformer } from './router.ts'
@@ -22,6 +23,9 @@ export interface Sent {
 /** Calls a procedure by its name. */
 export type Face = (name: string, input?: object, sent?: Sent) => Promise<Answer>
 
+/** An operation that REST has. */
+type Described = Operation & { rest: RestMeta }
+
 const STAND_IN = 'https://stand-in.example/trpc'
 
 /** Returns the faces of a router that a service serves on stores of pets. The stand-in begins without pets. */
@@ -37,7 +41,7 @@ export function facesOf(
   beforeAll(() => standIn.listen({ onUnhandledFrame: 'bypass' }))
   afterAll(() => standIn.close())
   const rest: Face = async (name, input = {}, sent = {}) => {
-    const { rest, type } = operations.get(name) as Operation
+    const { rest, type } = operations.get(name) as Described
     const query = type === 'query' ? `?${new URLSearchParams(input as Record<string, string>)}` : ''
     const body = type === 'query' ? {} : { body: JSON.stringify(input) }
     const answer = await service.fetch(`/v1${rest.path}${query}`, {

@@ -29,7 +29,8 @@ const placeOf = (path: string) => path.replaceAll(PARAMETER, '{}')
 
 /** An operation that REST has. */
 type Described = Served & { name: OperationName; rest: RestMeta }
-const describedIn = (router: AnyTRPCRouter) => operationsOf(router) as Described[]
+const describedIn = (router: AnyTRPCRouter) =>
+  operationsOf(router).filter(({ rest }) => rest) as Described[]
 const described = describedIn(appRouter)
 
 /** The headers of a good call. */

@@ -77,7 +77,7 @@ export async function startService(
     createStores,
   }
   const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
-  const document = openApiDocument(served.router, routes, texts, PUBLISHED, served.authentication)
+  const document = openApiDocument(routes, texts, PUBLISHED, served.authentication)
   const { port, stop } = await start(config, log, { ...served, document })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`

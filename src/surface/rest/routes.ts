@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { emptyHeaders, headersOf, jsonHeaders } from '../../http/headers.ts'
 import type { Operation } from '../../procedure/call.ts'
+import { hasInput } from '../../procedure/inputs.ts'
 import type { RestMeta } from '../../procedure/meta.ts'
 import { readerOf } from './readers.ts'
 
@@ -36,6 +37,8 @@ export interface Route extends RestMeta {
   /** Headers of every response, errors included: names and values in turn. */
   headers: readonly string[]
   headersOfSuccess: readonly string[]
+  /** Whether the procedure has an input. */
+  takesInput: boolean
   pathParameters: Parameter[]
   queryParameters: Parameter[]
   readsBody: boolean
@@ -65,11 +68,13 @@ const namesIn = (parts: Part[]) => parts.flatMap(({ name }) => name ?? [])
 const placeOf = (path: string) => path.replaceAll(new RegExp(PARAMETER, 'g'), '{}')
 
 /**
- * Returns the routes of operations; `baseUrl` is the public URL of `/v1`, for links. Throws TypeError for
+ * Returns the routes of the operations that REST has; `baseUrl` is the public URL of `/v1`, for links. Throws TypeError for
  * a description that contradicts its procedure.
  */
 export function routesOf(operations: Operation[], baseUrl: string): Route[] {
-  const routes = operations.map((operation) => routeOf(operation, baseUrl))
+  const routes = operations.flatMap((operation) =>
+    operation.rest ? routeOf(operation, operation.rest, baseUrl) : [],
+  )
   for (const [at, route] of routes.entries()) checkBesideOthers(route, routes.slice(0, at), routes)
   return routes
 }
@@ -99,13 +104,18 @@ function checkBesideOthers(route: Route, before: Route[], all: Route[]): void {
   }
 }
 
-function routeOf(operation: Operation, baseUrl: string): Route {
-  const { name, rest, input, output, isPaged } = operation
+/** The reader of a procedure without an input. */
+const NOTHING: ReturnType<typeof readerOf> = { read: () => undefined, fields: {} }
+
+function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
+  const { name, input, output, isPaged } = operation
   const { method, path, creates, example, exampleInput } = rest
   function need(condition: unknown, what: string): asserts condition {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
   }
-  const { fields = {}, read } = readerOf(input, `The input of ${name}`)
+  need(output, 'has restMeta(…), so it needs .output(…)')
+  const takesInput = hasInput(input)
+  const { fields = {}, read } = takesInput ? readerOf(input, `The input of ${name}`) : NOTHING
   const pathParts = partsOf(path)
   const inPath = namesIn(pathParts)
   const others = Object.keys(fields).filter((field) => !inPath.includes(field))
@@ -120,7 +130,7 @@ function routeOf(operation: Operation, baseUrl: string): Route {
   if (readsBody) {
     need(
       input.meta()?.id && exampleInput,
-      'reads a body, so its input needs an id and an exampleInput',
+      'reads a body, so its input needs an id and an exampleInput; of several inputs, the id is inputId',
     )
     const issues = input.safeParse(exampleInput).error?.issues ?? []
     const isOfBody = issues.every(({ path: [field] }) => inPath.includes(String(field)))
@@ -150,6 +160,7 @@ function routeOf(operation: Operation, baseUrl: string): Route {
     status,
     headers: [...jsonHeaders, ...deprecation],
     headersOfSuccess: [...(status === 204 ? emptyHeaders : jsonHeaders), ...deprecation],
+    takesInput,
     pathParameters: parametersOf(inPath),
     queryParameters: parametersOf(readsBody ? [] : others),
     readsBody,

@@ -29,7 +29,12 @@ function sizeOf(value: unknown, known: Map<object, number>): number {
   if (before !== undefined) return before
   known.set(value, Number.POSITIVE_INFINITY)
   let size = 1
-  for (const inner of Object.values(value)) size += sizeOf(inner, known)
+  for (const inner of valuesIn(value)) size += sizeOf(inner, known)
   known.set(value, size)
   return size
+}
+
+function valuesIn(value: object): Iterable<unknown> {
+  if (value instanceof Map) return [...value.keys(), ...value.values()]
+  return value instanceof Set ? value : Object.values(value)
 }

@@ -44,7 +44,6 @@ const query = reading.input(Toy).output(Toy).query(give)
 const create = ({ ctx }: { ctx: Call }) => writeIdempotent(ctx, give)
 
 test.each<[string, object, string]>([
-  ['no meta', procedure.input(Toy).output(Toy).query(give), 'needs .meta'],
   [
     'a public procedure with an Idempotency-Key',
     procedure
@@ -55,7 +54,55 @@ test.each<[string, object, string]>([
       .mutation(give),
     'is public, so it takes no Idempotency-Key',
   ],
-  ['no output', reading.input(Toy).query(give), 'one .output'],
+  ['no output', reading.input(Toy).query(give), 'has restMeta(…), so it needs .output(…)'],
+  [
+    'the meta of trpc-to-openapi alone',
+    procedure.meta({ openapi: { method: 'GET', path: '/toys' } }).query(give),
+    'has the meta of trpc-to-openapi alone: REST needs restMeta({ … })',
+  ],
+  [
+    'a subscription',
+    procedure.subscription(async function* () {}),
+    'is a subscription, which the service does not serve',
+  ],
+  ['an input that is no schema of zod', procedure.input(String).query(give), 'no schema of zod'],
+  ['an output that is no schema of zod', procedure.output(String).query(give as never), 'of zod'],
+  ...[z.object({ size: z.int() }).transform(() => ({})), z.strictObject({}), z.string()].map(
+    (second): [string, object, string] => [
+      `a second input of the type ${second.def.type}`,
+      procedure
+        .input(Toy)
+        .input(second as never)
+        .query(give),
+      'has several inputs, so each must be z.object(…)',
+    ],
+  ),
+  [
+    'a field in two inputs',
+    procedure
+      .input(Toy)
+      .input(Toy.extend({ size: z.int() }))
+      .query(give),
+    'has the field label in two inputs',
+  ],
+  [
+    'an inputId of one input',
+    procedure
+      .meta(described('GET', '/toys', { inputId: 'Toy', example }))
+      .input(Toy)
+      .output(Toy)
+      .query(give),
+    'has an inputId, but its one input has an id',
+  ],
+  [
+    'a body of two inputs without an inputId',
+    posting
+      .input(Toy)
+      .input(z.object({ size: z.int() }))
+      .output(Toy)
+      .mutation(({ ctx }) => write(ctx, give)),
+    'of several inputs, the id is inputId',
+  ],
   [
     'a form of errors of its own',
     reading

@@ -28,7 +28,7 @@ import {
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
 import { type Authentication, isCookie, unauthorized } from '../../../procedure/authentication.ts'
-import type { RestMeta } from '../../../procedure/meta.ts'
+import { type RestMeta, restMeta } from '../../../procedure/meta.ts'
 import { DEFAULT_LIMIT, MAX_LIMIT } from '../../../procedure/paging.ts'
 import { replaceBigints } from '../exact-json.ts'
 import type { Route } from '../routes.ts'
@@ -51,7 +51,6 @@ export interface Texts {
 
 /** Returns the OpenAPI 3.1 document of routes, as JSON. Throws TypeError for two different schemas with one name, and for two texts of one tag. */
 export function openApiDocument(
-  router: AnyTRPCRouter,
   routes: Route[],
   { description, sample }: Texts,
   urls: Pick<Config, 'baseUrl' | 'stagingUrl'>,
@@ -63,7 +62,7 @@ export function openApiDocument(
   }
   const filled = (text: string) =>
     text.replaceAll(/\{\{(\w+)\}\}/g, (whole, name) => String(values[name] ?? whole))
-  const document = generateOpenApiDocument(router, {
+  const document = generateOpenApiDocument(generatorsRouter(routes), {
     title: TITLE,
     description: filled(description),
     version: VERSION,
@@ -101,6 +100,16 @@ const schemesOf = (authentication?: Authentication) => ({
   ...(authentication && { signIn: authentication.scheme }),
   ...(authentication?.besideApiKeys !== false && fixed.securitySchemes),
 })
+
+/** Returns what the generator reads of a router: the procedures of the routes, with one input each. */
+function generatorsRouter(routes: Route[]): AnyTRPCRouter {
+  const procedures = routes.map((route) => {
+    const { name, type, input, output } = route.operation
+    const inputs = route.takesInput ? [input] : []
+    return [name, { _def: { type, inputs, output, meta: restMeta(route) } }]
+  })
+  return { _def: { procedures: Object.fromEntries(procedures) } } as unknown as AnyTRPCRouter
+}
 
 const MORE_PAGES =
   'If there are more, the response has a `Link` header with `rel="next"`, the URL of the next page.'
