@@ -53,13 +53,17 @@ function operationOf(name: string, definition: Definition): Operation {
   const parts = { name, type, rest, access, input: inputOf(name, inputs, rest), output }
   const chain = chainOf(name, type, definition)
   if (!rest) return new Operation({ ...parts, isPaged: false }, resolver, chain)
-  const { method, takesKey } = rest
+  const { method, takesKey, creates } = rest
   const isQuery = type === 'query'
-  need((method === 'GET') === isQuery, `is a ${type}, which does not fit the method ${method}`)
+  // A query by POST is a search by a body.
+  const fits = method === 'POST' || (method === 'GET') === isQuery
+  need(fits, `is a ${type}, which does not fit the method ${method}`)
   need(!(isQuery && takesKey), 'is a query, which takes no Idempotency-Key')
   need(!(access.isPublic && takesKey), 'is public, so it takes no Idempotency-Key')
+  need(!(isQuery && creates), 'is a query, which creates nothing')
   const isPaged = rest.isPaged === true
   need(isQuery || !isPaged, 'is a mutation, whose output cannot be a page')
+  need(!isPaged || method === 'GET', 'is a query by POST, whose pages would have no Link')
   need(!isPaged || output instanceof z.ZodPipe, 'has isPaged: true, so it needs .output(paged(…))')
   const ofItems = output instanceof z.ZodPipe && isPaged ? (output.def.out as z.ZodType) : output
   return new Operation({ ...parts, output: ofItems, isPaged }, resolver, chain)

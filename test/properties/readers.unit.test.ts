@@ -41,6 +41,7 @@ const scalars: Kind[] = [
   same(z.string(), fc.string()),
   same(z.boolean(), fc.boolean()),
   same(z.enum(['one', 'two']), fc.constantFrom('one', 'two')),
+  same(z.literal(['one', 1.5, true, null]), fc.constantFrom('one', 1.5, true, null)),
 ]
 
 /** JSON has no negative zero. */
@@ -77,6 +78,16 @@ const { kind } = fc.letrec<{ kind: Kind; fields: Fields }>((tie) => ({
       input: z.array(input),
       output: z.array(output),
       value: fc.array(value, { maxLength: 3 }),
+    })),
+    tie('kind').map(({ input, output, value }) => ({
+      input: z.record(z.string(), input),
+      output: z.record(z.string(), output),
+      value: fc.dictionary(name, value, { maxKeys: 3, noNullPrototype: true }),
+    })),
+    tie('kind').map(({ input, output, value }) => ({
+      input: z.preprocess((any) => any, input),
+      output,
+      value,
     })),
     tie('kind').map(({ input, output, value }) => ({
       input: input.nullable(),

@@ -5,8 +5,10 @@ import { exactInteger, isMarked, unmarked } from './exact-json.ts'
 
 /** How values of a schema are read. What cannot be read is left for the schema to reject. */
 interface Reader {
-  /** Converts a parameter of the path or the query. Undefined for a type that no URL can have. */
-  readText?: (text: string) => unknown
+  /** Converts a parameter of the path or the query; of a list, an item. Undefined for a type that no URL can have. */
+  readText?: ((text: string) => unknown) | undefined
+  /** Whether the value is a list, whose items a query has under one name. */
+  isList?: boolean
   /** Converts a value from `parseJson`. */
   read(value: unknown): unknown
   /** The readers of the fields of an object, and their schemas. */
@@ -39,11 +41,17 @@ const scalars: Partial<Record<z.core.$ZodTypeDef['type'], Reader>> = {
   string,
 }
 
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const mapFields = (value: object, read: Reader['read']) =>
+  Object.fromEntries(Object.entries(value).map(([name, field]) => [name, read(field)]))
+
 /** Returns the reader of an object, which drops all other fields. */
 function object(fields: NonNullable<Reader['fields']>): Reader {
   const all = Object.entries(fields)
   const read = (value: unknown) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return unmarked(value)
+    if (!isObject(value)) return unmarked(value)
     const copy: Record<string, unknown> = {}
     for (const [name, { read }] of all) {
       if (name in value) copy[name] = read(value[name as keyof typeof value])
@@ -64,14 +72,32 @@ export function readerOf(schema: z.core.$ZodType, place: string): Reader {
       return readerOf(def.innerType, place)
     case 'nullable':
       return { read: readerOf(def.innerType, place).read } // a URL has no null
-    case 'pipe':
-      return readerOf(def.in, place)
-    case 'union': // of `int64Input`: a bigint and a number
-      return readerOf(def.options[0] as z.core.$ZodType, place)
-    case 'array': {
-      const { read } = readerOf(def.element, `${place}[]`)
-      return { read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)) }
+    case 'pipe': // of z.preprocess: what the document shows, so that its function gets the same on both surfaces
+      return readerOf(def.in._zod.def.type === 'transform' ? def.out : def.in, place)
+    case 'union': {
+      const [first, second, ...more] = def.options as z.core.$ZodTypes[]
+      const isInt64 = first?._zod.def.type === 'bigint' && second?._zod.def.type === 'number'
+      if (isInt64 && more.length === 0) return readerOf(first, place) // of `int64Input`
+      break
     }
+    case 'array': {
+      const { read, readText, isList = false } = readerOf(def.element, `${place}[]`)
+      return {
+        readText: isList ? undefined : readText,
+        isList: true,
+        read: (value) => (Array.isArray(value) ? value.map(read) : unmarked(value)),
+      }
+    }
+    case 'record': {
+      const { read } = readerOf(def.valueType, `${place}[]`)
+      return { read: (value) => (isObject(value) ? mapFields(value, read) : unmarked(value)) }
+    }
+    case 'literal':
+      // JSON has neither undefined nor bigints. In a URL, trpc-to-openapi describes one text alone.
+      if (def.values.some((value) => value === undefined || typeof value === 'bigint')) break
+      return def.values.length === 1 && typeof def.values[0] === 'string'
+        ? string
+        : { read: unmarked }
     case 'object': {
       const fields = Object.entries(def.shape)
       const readers = fields.map(([name, schema]) => {

@@ -15,8 +15,10 @@ export type Part = { text: string; name?: undefined } | { text?: undefined; name
 /** A field of the input in the path or the query. */
 interface Parameter {
   name: string
-  /** Converts its text: see the readers of readers.ts. */
+  /** Converts its text, of a list that of an item: see the readers of readers.ts. */
   readText(text: string): unknown
+  /** Whether a query may have several, which are a list. */
+  isList: boolean
   /** Undefined where the field has its description below `optional()`. */
   description: string | undefined
 }
@@ -138,11 +140,20 @@ function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
   }
   const parametersOf = (names: string[]) =>
     names.map((field): Parameter => {
-      const { readText, schema } = fields[field] ?? {}
+      const { readText, schema, isList = false } = fields[field] ?? {}
       need(readText && schema, `needs {${field}} in its input, in a type that a URL can have`)
+      need(
+        !(isList && inPath.includes(field)),
+        `has {${field}} in its path, which cannot be a list`,
+      )
       const isOptional = inPath.includes(field) && z.safeParse(schema, undefined).success
       need(!isOptional, `has {${field}} in its path, so the field cannot be optional`)
-      return { name: field, readText, description: z.globalRegistry.get(schema)?.description }
+      return {
+        name: field,
+        readText,
+        isList,
+        description: z.globalRegistry.get(schema)?.description,
+      }
     })
   const status = creates !== undefined ? 201 : output.def.type === 'void' ? 204 : 200
   need(

@@ -85,7 +85,8 @@ function replyWithPage(route: Route, input: Fields, { items, next }: Page): Repl
   let query = ''
   for (const { name } of queryParameters) {
     const value = name === 'cursor' ? next : input[name]
-    if (value !== undefined) query += `${query && '&'}${encoded(name)}=${encoded(value)}`
+    for (const one of value === undefined ? [] : [value].flat())
+      query += `${query && '&'}${encoded(name)}=${encoded(one)}`
   }
   const url = `${baseUrl}${pathOf(pathParts, input)}?${query}`
   return { status, headers: [...headers, 'Link', `<${url}>; rel="next"`], body }
@@ -115,10 +116,12 @@ function readInput(
   }
   if (queryText === '') return input
   const query = parseQuery(queryText, '&', '=', { maxKeys: 0 })
-  for (const { name, readText } of queryParameters) {
+  for (const { name, readText, isList } of queryParameters) {
     const text = query[name]
-    // A repeated parameter stays a list, which its schema rejects.
-    if (text !== undefined) input[name] = typeof text === 'string' ? readText(text) : text
+    if (text === undefined) continue
+    if (isList) input[name] = [text].flat().map(readText)
+    // Another parameter that is repeated stays a list, which its schema rejects.
+    else input[name] = typeof text === 'string' ? readText(text) : text
   }
   return input
 }

@@ -9,7 +9,7 @@ import { router } from '../../../src/procedure/procedure.ts'
 import { write, writeIdempotent } from '../../../src/procedure/write.ts'
 import { described, procedure, resourcesOf } from '../../support/procedures.ts'
 import type { KeyedInit } from '../../support/rest.ts'
-import { serviceForFile } from '../../support/service.ts'
+import { keys, serviceForFile, trpcClient } from '../../support/service.ts'
 
 const date = dateTimeInput({ description: 'A time.' })
 const great = int64Input({ description: 'Of 64 bits.' })
@@ -25,6 +25,12 @@ const InAddress = z.object({
   time: date.optional(),
   word: z.enum(['one', 'two']).optional(),
   usual: z.int().default(7),
+  words: z.array(z.enum(['one', 'two'])).optional(),
+  longs: z.array(great).max(2, 'are too many').optional(),
+  only: z.literal('two').optional(),
+  double: z
+    .preprocess((value) => (typeof value === 'number' ? value * 2 : value), z.int())
+    .optional(),
 })
 const InBody = z
   .object({
@@ -32,6 +38,8 @@ const InBody = z
     text: z.string().optional(),
     list: z.array(z.int()).optional(),
     longs: z.array(great).optional(),
+    counts: z.record(z.string(), great).optional(),
+    exactly: z.literal(['one', 1, true, null]).optional(),
     perhaps: z.int().nullable().optional(),
     perhapsLong: great.nullable().optional(),
     inner: z.object({ time: date.optional(), long: great }).optional(),
@@ -41,7 +49,6 @@ const Seen = z.object({ seen: z.string() }).meta({ id: 'Seen' })
 const example = { seen: 'it' }
 
 const Note = z.object({ label: z.string() }).meta({ id: 'Note' })
-const NewNote = z.object({ label: z.string() }).meta({ id: 'NewNote' })
 const note = { label: 'a' }
 const Order = z.object({ id: long, note: z.string() }).meta({ id: 'Order' })
 
@@ -74,9 +81,11 @@ const served = router({
         conflict: 'This note exists',
         example: note,
         exampleInput: note,
+        inputId: 'NewNote',
       }),
     )
-    .input(NewNote.extend({ shop: z.string() }).meta({ id: 'NewNote' }))
+    .input(z.object({ shop: z.string() }))
+    .input(z.object({ label: z.string() }))
     .output(Note)
     .mutation(({ ctx, input: { label } }) =>
       writeIdempotent(ctx, async () => ({ label: label.toLowerCase() })),
@@ -95,6 +104,11 @@ const served = router({
     .input(z.object({ shop: z.string() }))
     .output(z.void())
     .mutation(({ ctx }) => write(ctx, async () => {})),
+  search: procedure
+    .meta(described('POST', '/search', { example, exampleInput: { longs: [1] } }))
+    .input(z.object({ longs: z.array(great) }).meta({ id: 'Search' }))
+    .output(Seen)
+    .query(see),
   orders: procedure
     .meta(
       described('GET', '/shops/{shop}/orders', {
@@ -109,6 +123,7 @@ const served = router({
         ...pagingInputs('orders'),
         'note[is]': z.string().optional(),
         flag: z.boolean().optional(),
+        marks: z.array(z.string()).optional(),
       }),
     )
     .output(paged(z.array(Order).meta({ id: 'Orders' })))
@@ -195,6 +210,18 @@ test.each([
   ),
   ...inQuery('word', { two: "'two'" }, ['Two', 'a?b=c%26%3D+d']),
   ['usual=8', "{ text: 'a', usual: 8 }"],
+  ['words=two&words=one', "{ text: 'a', usual: 7, words: [ 'two', 'one' ] }"],
+  ['words=two', "{ text: 'a', usual: 7, words: [ 'two' ] }"],
+  ['words=two&words=six', 'no words.1'],
+  ['words[]=two&words,=two', "{ text: 'a', usual: 7 }"],
+  ['longs=-7&longs=9007199254740993', "{ text: 'a', usual: 7, longs: [ -7n, 9007199254740993n ] }"],
+  ['longs=7,8', 'no longs.0'],
+  ['longs=', 'no longs.0'],
+  ['longs=1&longs=2&longs=3', 'no longs'],
+  ['only=two', "{ text: 'a', usual: 7, only: 'two' }"],
+  ['only=six', 'no only'],
+  ['double=2', "{ text: 'a', usual: 7, double: 4 }"],
+  ['double=x', 'no double'],
 ])('in a query: %s', async (query, expected) => {
   expect(await seen(ask(`/see.it/a/(x)?${query}`))).toBe(expected)
 })
@@ -273,6 +300,14 @@ test.each([
   ...inBody('longs', { '[7,9007199254740993]': '[ 7n, 9007199254740993n ]', '[]': '[]' }),
   ...inBody('perhaps', { null: 'null', '7': '7' }, ['"7"']),
   ...inBody('perhapsLong', { null: 'null', '9007199254740993': '9007199254740993n' }),
+  ...inBody(
+    'counts',
+    { '{"a":9007199254740993,"__proto__":1}': '{ a: 9007199254740993n }', '{}': '{}' },
+    ['[]', '7'],
+  ),
+  ['{"counts":{"a":"7"}}', 'no counts.a'],
+  ...inBody('exactly', { '"one"': "'one'", '1.0': '1', true: 'true', null: 'null' }, ['2', '"1"']),
+  ...inBody('double', { '2.0': '4' }, ['"2"']),
   ['{"usual":null}', 'no usual'],
   ...inBody(
     'inner',
@@ -310,7 +345,8 @@ test('only operations with a body can fail because of it; the example of 400 is 
     expect([413, 415].map((status) => status in responses)).toEqual([hasBody, hasBody])
   }
   const methods = Object.values<object>(paths).flatMap((item) => Object.entries(item))
-  for (const [method, { responses }] of methods) expect('403' in responses).toBe(method !== 'get')
+  for (const [method, { responses, operationId }] of methods)
+    expect('403' in responses).toBe(method !== 'get' && operationId !== 'search')
   const badRequest = (path: string, method: string) =>
     JSON.stringify(paths[path][method].responses[400].content)
   expect(badRequest('/shops/{shop}/notes', 'post')).toContain('"message":"label ')
@@ -347,10 +383,12 @@ test.each([
   'Link of a list encodes the parameter %s of its path, and keeps the query',
   async (shop, encoded) => {
     const path = `/shops/${encodeURIComponent(shop)}/orders`
-    const { headers } = await ask(`${path}?limit=2&flag=false&note[is]=a%26b+%3E`)
+    const { headers } = await ask(
+      `${path}?limit=2&flag=false&marks=b&note[is]=a%26b+%3E&marks=a%20`,
+    )
     const link = headers.get('link')
     expect(link).toBe(
-      `<${service.baseUrl}/see>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note%5Bis%5D=a%26b%20%3E&flag=false>; rel="next"`,
+      `<${service.baseUrl}/see>; rel="successor-version", <${service.baseUrl}/shops/${encoded}/orders?limit=2&cursor=2&note%5Bis%5D=a%26b%20%3E&flag=false&marks=b&marks=a%20>; rel="next"`,
     )
     expect((await ask(`${path}?note[is]=a&note[is]=b`)).status).toBe(400)
     const second = await ask(String(link?.match(/<.*\/v1(.*)>/)?.[1]))
@@ -360,6 +398,18 @@ test.each([
     ])
   },
 )
+
+test('a query by POST is a search by a body, which a read-only key may send, and a GET on tRPC', async () => {
+  const { key } = await keys.create(service.databaseUrl, 'reader', undefined, true)
+  const headers = { authorization: `Bearer ${key}` }
+  const body = '{"longs":[9007199254740993]}'
+  const found = { seen: '{ longs: [ 9007199254740993n ] }' }
+  const answer = await ask('/search', { method: 'POST', headers, body })
+  expect([answer.status, await answer.json()]).toEqual([200, found])
+  expect((await ask('/search', { headers })).headers.get('allow')).toBe('POST')
+  const client = trpcClient<typeof served>(service.origin, key)
+  expect(await client.search.query({ longs: [9007199254740993n] })).toEqual(found)
+})
 
 test('a DELETE has a query, ignores a body, and answers 204 without headers about content', async () => {
   const init = { method: 'DELETE', headers: { 'content-type': 'application/json' }, body: '{' }

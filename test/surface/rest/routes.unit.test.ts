@@ -120,7 +120,25 @@ test.each<[string, object, string]>([
       .mutation(({ ctx }) => write(ctx, give)),
     'is a mutation',
   ],
-  ['a POST that reads', posting.input(Toy).output(Toy).query(give), 'is a query'],
+  [
+    'a PUT that reads',
+    procedure
+      .meta(described('PUT', '/toys', { example }))
+      .input(Toy)
+      .output(Toy)
+      .query(give),
+    'is a query',
+  ],
+  ['a query that creates', creating.output(Toy).query(give), 'is a query, which takes no'],
+  [
+    'a page by POST',
+    procedure
+      .meta(described('POST', '/toys', { isPaged: true, example: [example] }))
+      .input(Toy)
+      .output(paged(z.array(Toy)))
+      .query(async () => ({ items: [], next: undefined })),
+    'is a query by POST, whose pages would have no Link',
+  ],
   [
     'a query with an Idempotency-Key',
     procedure
@@ -147,7 +165,13 @@ test.each<[string, object, string]>([
   ],
   ['a path without its field', labelled('/toys/{id}'), '{id}'],
   ['null in a path', labelled('/toys/{label}', z.string().nullable()), 'a URL can have'],
-  ['a list in a query', labelled('/toys', z.array(z.string())), 'a URL can have'],
+  ['a list in a path', labelled('/toys/{label}', z.array(z.string())), 'which cannot be a list'],
+  ['a list of lists in a query', labelled('/toys', z.array(z.array(z.string()))), 'a URL can have'],
+  ['a record in a query', labelled('/toys', z.record(z.string(), z.int())), 'a URL can have'],
+  ['a number literal in a query', labelled('/toys', z.literal(7)), 'a URL can have'],
+  ['literals in a query', labelled('/toys', z.literal(['a', 'b'])), 'a URL can have'],
+  ['a bigint literal', labelled('/toys', z.literal(7n)), 'is of the type literal, which REST'],
+  ['a union', labelled('/toys', z.union([z.string(), z.int()])), 'is of the type union'],
   [
     'a type that REST cannot read',
     labelled('/toys', z.map(z.string(), z.string())),

@@ -30,6 +30,9 @@ test.each([
   ['lists of equal lists', pet(`${many(300, 4)},${many(300, 1)}`), 413],
   ['a list of equal texts', pet(`${many(300, 4)},"${'x'.repeat(300)}"`), 413],
   ['a list that contains itself', pet('[3]'), 413],
+  ['a Set of such lists', pet(`["Set",4],${many(300, 5)},${many(300, 1)}`), 413],
+  ['a Map with such lists', pet(`["Map",1,4],${many(300, 5)},${many(300, 1)}`), 413],
+  ['a Map that has such a list as a key', pet(`["Map",4,1],${many(300, 5)},${many(300, 1)}`), 413],
   ['lists that REST would accept', pet(`${many(100, 4)},${many(100, 1)}`), 200],
 ])('an input that is short because it has equal values once: %s', async (_, input, expected) => {
   expect(input.length).toBeLessThan(2_000)

@@ -89,11 +89,14 @@ export function openApiDocument(
   }
   document.tags = [...tags.values()]
   Object.assign(document.components ?? {}, { schemas, headers: fixed.headers })
-  // zod closes the schema of each output, but answers may gain fields.
-  return JSON.stringify(document, (keyword, value) =>
+  return toOpenJson(document)
+}
+
+/** Returns the JSON of schemas. zod closes that of each output, but answers may gain fields. */
+const toOpenJson = (schemas: object) =>
+  JSON.stringify(schemas, (keyword, value) =>
     keyword === 'additionalProperties' && value === false ? undefined : value,
   )
-}
 
 /** Returns the security schemes: an operation needs one of them. */
 const schemesOf = (authentication?: Authentication) => ({
@@ -157,7 +160,7 @@ function correct(
   describeDefaults(schema, schemas)
   const id = input.meta()?.id
   if (!id) throw new TypeError(`The body of ${name} has no id`) // `routesOf` has checked it
-  if (schemas[id] && JSON.stringify(schemas[id]) !== JSON.stringify(schema))
+  if (schemas[id] && toOpenJson(schemas[id]) !== toOpenJson(schema))
     throw new TypeError(`The body of the procedure ${name} has the id ${id} of another schema`)
   schemas[id] = schema
   const content = { schema: { $ref: `#/components/schemas/${id}` }, example: route.exampleInput }
@@ -187,7 +190,7 @@ function responsesOf(route: Route, schema: object | undefined, authentication?: 
   const { method, readsBody, takesKey, notFound = [], conflict, creates } = route
   const { status, deprecated, example, operation } = route
   const isPublic = operation.access.isPublic === true
-  const changes = method !== 'GET' && !isPublic
+  const changes = operation.type === 'mutation' && !isPublic
   const always = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
 
