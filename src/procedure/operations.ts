@@ -5,11 +5,13 @@ import { Operation, type Options } from './call.ts'
 import { Chain, type Middleware, type Step } from './chain.ts'
 import { inputOf } from './inputs.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
+import { errorFormatter } from './procedure.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
 interface Definition {
   type: 'query' | 'mutation' | 'subscription'
   meta?: { rest?: RestMeta; access?: AccessMeta; openapi?: unknown }
+  experimental_caller?: boolean
   /** The inputs, the output and the resolver are middlewares, too. */
   middlewares: (Middleware & { _type?: 'input' | 'output' | 'errors' })[]
   inputs: z.ZodType[]
@@ -22,9 +24,15 @@ const MAX_NAME = 64
 
 /**
  * Returns the operations of a router and of the routers in it, whose names have dots: `pets.list`. Throws TypeError
- * for a procedure that contradicts its description, and for a lazy router.
+ * for a procedure that contradicts its description, for a lazy router, and for one of another initTRPC, whose clients
+ * would have another encoding.
  */
-export function operationsOf({ _def: { procedures, lazy } }: AnyTRPCRouter): Operation[] {
+export function operationsOf({ _def: { procedures, lazy, _config } }: AnyTRPCRouter): Operation[] {
+  if (_config.errorFormatter !== errorFormatter) {
+    throw new TypeError(
+      'The router is made by another initTRPC: make it by router(…) of src/procedure/procedure.ts',
+    )
+  }
   for (const name in lazy) {
     throw new TypeError(
       `The router ${name} is lazy, so its procedures are unknown at the start: import it without lazy(…)`,
@@ -44,6 +52,10 @@ function operationOf(name: string, definition: Definition): Operation {
   need(
     type !== 'subscription',
     'is a subscription, which the service does not serve: let clients repeat a query',
+  )
+  need(
+    !definition.experimental_caller,
+    'has experimental_caller(…), which the service never calls: call it by the client',
   )
   const isSchema = output === undefined || output instanceof z.ZodType
   need(isSchema, 'has an output that is no schema of zod')

@@ -8,7 +8,8 @@ import type { Call } from './call.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
 
 // Routers of several builders can be merged because these two are the same for all of them.
-const errorFormatter = ({ error }: { error: TRPCError }) => toProblem(error).shape
+/** The formatter of errors, by which routers of this service are known. */
+export const errorFormatter = ({ error }: { error: TRPCError }) => toProblem(error).shape
 const encoding = { input: transformer, output: transformer }
 
 /**
