@@ -70,10 +70,14 @@ test('readiness takes the first session that opens, before the calls that wait, 
 
   await using locker = await openSql(direct.url)
   await locker('lock tables pets write')
-  const waiting = Array.from({ length: 20 }, () => list(db))
-  await until('all are in use', async () => (await running(admin, 'select `id`%')).length === 2)
+  const sell = () => execute(db, db.kysely.updateTable('pets').set({ status: 'sold' }))
+  const waiting = Array.from({ length: 10 }, () => [list(db), sell()]).flat()
+  // A read and a write: a line has one session less than all.
+  const inUse = async () =>
+    [await running(admin, 'select `id`%'), await running(admin, 'update%')].flat()
+  await until('all are in use', async () => (await inUse()).length === 2)
   expect(await isCurrent(db)).toBe(true)
-  expect(await running(admin, 'select `id`%')).toHaveLength(2)
+  expect(await inUse()).toHaveLength(2)
   await locker('unlock tables')
   await Promise.all(waiting)
 })
