@@ -482,6 +482,12 @@ describe.each(Object.entries(faces))('%s', (faceName, face) => {
     ).toEqual(log ? [[expect.stringContaining(log), nameOf(name)]] : [])
   })
 
+  test('no middleware runs for a call without an API key', async () => {
+    const name = nameOf('https://trpc.io/docs/server/middlewares#logging')
+    const answer = await face(name, ball, { headers: { authorization: undefined } })
+    expect([(answer as unknown[])[1], seen]).toEqual([401, []])
+  })
+
   test('the work of write has what middlewares have added, and the signal', async () => {
     expect(await face('works', rex)).toEqual({ output: expect.objectContaining({ name: 'Ann' }) })
     expect(seen).toEqual([true, true])
