@@ -43,11 +43,18 @@ export const forAnyPage = ['Access-Control-Allow-Origin', '*']
 
 /**
  * Returns the middleware for CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these origins
- * may call the service with these methods. `*` allows all origins. Credentials such as cookies are not allowed.
+ * may call the service with these methods. `*` allows all origins. Cookies are allowed for a sign-in by cookie
+ * alone, and only where the origins are named.
  */
-export function crossOrigin(origins: string[], methods: string[]): RequestHandler {
+export function crossOrigin(
+  origins: string[],
+  methods: string[],
+  hasCookie: boolean,
+): RequestHandler {
+  const isOpen = origins.includes('*')
   const handle = cors({
-    origin: origins.includes('*') ? '*' : origins,
+    origin: isOpen ? '*' : origins,
+    credentials: hasCookie && !isOpen,
     methods,
     allowedHeaders: `Authorization,${USER_TOKEN_HEADER},Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage`,
     exposedHeaders:

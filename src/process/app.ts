@@ -15,6 +15,7 @@ import { recordOf } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { HttpServer, type Observer } from '../http/server.ts'
+import { isCookie } from '../procedure/authentication.ts'
 import { operationsOf } from '../procedure/operations.ts'
 import { docsRouter, documentSender } from '../surface/docs.ts'
 import { type Service, serve } from '../surface/pipeline.ts'
@@ -42,8 +43,9 @@ export function createApp(
   const routes = routesOf(operations, config.baseUrl)
   const surfaces = [restSurface(routes), trpcSurface(router, operations)]
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...routes.map(({ method }) => method)])]
+  const hasCookie = service.authentication !== undefined && isCookie(service.authentication)
   const allowOrigins =
-    config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods) : undefined
+    config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods, hasCookie) : undefined
   function onRequest(req: IncomingMessage, res: ServerResponse) {
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false

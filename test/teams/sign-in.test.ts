@@ -7,7 +7,7 @@ import { bySession, byToken, createContext, sent, teamResources } from './contex
 import { teamRouter } from './router.ts'
 import { tokenOf } from './tokens.ts'
 
-const variables = { DATABASE_TIMEOUT: '1s', CORS_ORIGINS: 'https://team.example,*' }
+const variables = { DATABASE_TIMEOUT: '1s', CORS_ORIGINS: 'https://team.example' }
 const withSignIn = (authentication: Authentication) => ({
   resources: { ...teamResources, authentication },
 })
@@ -124,6 +124,20 @@ test('with a cookie, a mutation needs the Origin of a page that may call, and a 
   expect([await from(undefined, 'GET'), sent.length]).toEqual([200, 2])
   const byKey = { method: 'POST', body: '{"to":"Eve"}' }
   expect((await session.fetch('/v1/invitations', byKey)).status).toBe(200)
+})
+
+test('pages of named origins may send the cookie, where there is one', async () => {
+  const { fetch, stop } = await startService({ CORS_ORIGINS: '*' }, withSignIn(bySession))
+  onTestFinished(stop)
+  const allowed = async (send: typeof fetch) =>
+    (await send('/v1/hours', { headers: { origin } })).headers.get(
+      'access-control-allow-credentials',
+    )
+  expect([await allowed(session.fetch), await allowed(token.fetch), await allowed(fetch)]).toEqual([
+    'true',
+    null,
+    null,
+  ])
 })
 
 test('a batch with one procedure that is not public needs a caller', async () => {
