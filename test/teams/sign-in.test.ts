@@ -185,9 +185,13 @@ test('the document has the scheme of the sign-in, and no security of a public pr
 
 const late = ['SERVICE_UNAVAILABLE', 503, 'The service could not answer in time; try again later']
 
-test('at the deadline a mutation without a transaction is answered', async () => {
-  expect(await facesBySession.rest('invite', { to: 'nobody' })).toEqual(late)
-})
+test.each(['nobody', 'the deaf'])(
+  'at the deadline a mutation without a transaction is answered: %s',
+  async (to) => {
+    expect(await facesBySession.rest('invite', { to })).toEqual(late)
+    expect(sent).toEqual([])
+  },
+)
 
 test.each([
   ['callerOf', () => new Promise<never>(() => {}), late, 'The service could not answer'],

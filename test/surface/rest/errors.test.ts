@@ -108,23 +108,27 @@ const expectedOf = ({
   return [...new Set(statuses)].sort().map(String)
 }
 
-/** The statuses of the errors in the document, by operation. */
-async function documentedErrors({ rest }: Service): Promise<Map<string, string[]>> {
+/** The operations of the document, by their names. */
+async function documentedOperations({ rest }: Service): Promise<Map<string, DocumentedOperation>> {
   const { body } = await rest('GET', '/openapi.json')
   // document.once.test.ts checks the form of the document.
   const { paths } = body as { paths: Record<string, Record<string, DocumentedOperation>> }
   const documented = Object.values(paths).flatMap((item) => Object.values(item))
-  return new Map(
-    documented.map(({ operationId, responses }) => [
-      operationId,
+  return new Map(documented.map((operation) => [operation.operationId, operation]))
+}
+
+/** The statuses of the errors in the document, by operation. */
+const documentedErrors = async (service: Service) =>
+  new Map(
+    [...(await documentedOperations(service))].map(([name, { responses }]) => [
+      name,
       Object.keys(responses).filter((status) => Number(status) >= 400),
     ]),
   )
-}
 
 interface DocumentedOperation {
   operationId: string
-  responses: object
+  responses: Record<string, object>
 }
 
 test('the document has exactly the operations of the router', async () => {
@@ -142,6 +146,8 @@ test.each([
     const headers = { ...metBy.headers, ...(metBy.readOnlyKey && (await asReader(service))) }
     const answer = await send(service.rest, await operation.prepare(service.rest), { headers })
     expect(answer.body).toMatchObject({ code, message })
+    const { responses } = (await documentedOperations(service)).get(operation.name) ?? {}
+    expect(JSON.stringify(responses?.[answer.status])).toContain(JSON.stringify(message))
   }
 })
 
