@@ -201,6 +201,62 @@ test('staff add an animal in a browser that stores nothing, on a page without HT
   await add('Rex')
 })
 
+test('without a network every page says so, nothing is added later, and the shop recovers by itself', async () => {
+  const offline = () => page.getByRole('status').getByText('cannot be reached right now').waitFor()
+  const setOffline = async (isOffline: boolean) => {
+    await page.context().setOffline(isOffline)
+    // On a machine without a network of its own, the browser finds no change.
+    await page.evaluate(`dispatchEvent(new Event('${isOffline ? 'offline' : 'online'}'))`)
+  }
+  await enter()
+  await shown('Animal 1')
+  await follow('Add an animal')
+  await page.getByLabel('Name').fill('Rex')
+  await page.getByLabel('Category').selectOption('Dog')
+  await setOffline(true)
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+  await page.getByRole('alert').getByText('nothing is lost').waitFor()
+  await follow('Cancel')
+  await scrollTo(UNASKED / 2)
+  await page.mouse.wheel(0, 4000)
+  await offline()
+  await page.getByRole('button', { name: 'Loading…' }).waitFor()
+  await follow('Animal 7')
+  await heading('Animal 7')
+  await offline()
+  await setOffline(false)
+  await page.getByText('cannot be reached').waitFor({ state: 'hidden' })
+  await page.goBack()
+  await scrollTo(UNASKED)
+  expect(await sql("select id from pets where name = 'Rex'")).toEqual([])
+})
+
+test('a form that was cancelled leads nowhere once its animal is added', async () => {
+  await enter()
+  await follow('Add an animal')
+  const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>()
+  await page.route('**/trpc/createPet', async (route) => {
+    await cancelled
+    await route.continue()
+  })
+  await page.getByLabel('Name').fill('Rex')
+  await page.getByLabel('Category').selectOption('Dog')
+  const added = page.waitForResponse('**/trpc/createPet')
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+  await page.getByRole('button', { name: 'Adding…' }).waitFor()
+  await follow('Cancel')
+  await follow('Animal 7')
+  await heading('Animal 7')
+  cancel()
+  await (await added).finished()
+  await page.goBack()
+  await page.getByRole('radio', { name: 'Sold' }).check()
+  await heading('Our animals')
+  expect(page.url()).toBe(`${address}/#/?status=sold`)
+  expect(await page.getByText('has been added').count()).toBe(0)
+  expect(await sql("select status from pets where name = 'Rex'")).toHaveLength(1)
+})
+
 test.each(Object.entries({ computer, phone }))(
   'on a %s no page has barriers',
   async (_, device) => {

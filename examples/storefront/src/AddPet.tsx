@@ -57,11 +57,14 @@ export function AddPet({ filter, onAdded }: Props) {
       async onSuccess(pet) {
         await queryClient.invalidateQueries(trpc.listPets.pathFilter())
         queryClient.setQueryData(trpc.listPets.queryKey(onlyPet(pet.id)), [pet])
-        onAdded(pet)
-        go(links.pet(pet.id, filter))
       },
     }),
   )
+  // Called only while the form is there: one that was cancelled leads nowhere.
+  const show = (pet: Pet) => {
+    onAdded(pet)
+    go(links.pet(pet.id, filter))
+  }
   const change = ({
     target: { name, value },
   }: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => {
@@ -74,7 +77,8 @@ export function AddPet({ filter, onAdded }: Props) {
     event.preventDefault()
     const missing = findMissing(entered)
     if (Object.keys(missing).length > 0) complain(missing)
-    else creation.mutate({ ...entered, categoryId: BigInt(entered.categoryId) })
+    else
+      creation.mutate({ ...entered, categoryId: BigInt(entered.categoryId) }, { onSuccess: show })
   }
   const category = entered.categoryId === '' ? undefined : categoryOf(BigInt(entered.categoryId))
 

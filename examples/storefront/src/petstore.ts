@@ -22,6 +22,13 @@ export const shopKey: string = import.meta.env.VITE_PETSTORE_KEY ?? ''
 /** Milliseconds between two attempts to reach the service. */
 const RETRY_DELAY = 2000
 
+/** Milliseconds after which a request without an answer has failed: the visitor is told, instead of waiting on. */
+const TIMEOUT = 15_000
+
+// Without a network, a call fails like any other. By default it would wait for one in silence, and an addition that
+// was cancelled meanwhile would happen then.
+const networkMode = 'always'
+
 export const { TRPCProvider, useTRPC } = createTRPCContext<AppRouter>()
 
 export interface Connection {
@@ -44,16 +51,26 @@ export function connect(apiKey: string, onKeyRefused: () => void): Connection {
         retry: (_failures, error) => isTemporary(error),
         retryDelay: RETRY_DELAY,
         staleTime: 10_000,
+        networkMode,
       },
+      mutations: { networkMode },
     },
   })
-  return { trpcClient: createPetstoreClient({ url, apiKey }), queryClient }
+  return { trpcClient: clientWith(apiKey), queryClient }
+}
+
+const clientWith = (apiKey: string) => createPetstoreClient({ url, apiKey, fetch: fetchInTime })
+
+function fetchInTime(url: string, init: RequestInit): Promise<Response> {
+  const timeout = AbortSignal.timeout(TIMEOUT)
+  const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
+  return fetch(url, { ...init, signal })
 }
 
 /** Whether the service accepts this key. A key that cannot be checked now counts as valid. */
 export async function isTaken(apiKey: string): Promise<boolean> {
   try {
-    await createPetstoreClient({ url, apiKey }).listPets.query({ limit: 1 })
+    await clientWith(apiKey).listPets.query({ limit: 1 })
     return true
   } catch (error) {
     return !isRefusal(error)

@@ -27,6 +27,7 @@ afterEach(() => {
   server.resetHandlers()
   sessionStorage.clear()
   vi.unstubAllEnvs()
+  vi.restoreAllMocks()
 })
 
 function open(page: string): void {
@@ -174,6 +175,27 @@ test('the button of the form cannot be used while the animal is added', async ()
   expect(button.hasAttribute('disabled')).toBe(true)
   resolve()
   await waitFor(() => expect(location.hash).toBe('#/pets/4'))
+})
+
+test('a request without an answer ends with a message, in the form, too', async () => {
+  const timeouts: AbortController[] = []
+  vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => {
+    const timeout = new AbortController()
+    timeouts.push(timeout)
+    return timeout.signal
+  })
+  const never = () => new Promise<never>(() => {})
+  server.use(http.get(`${url}/*`, never), http.post(`${url}/*`, never))
+  open('#/')
+  await waitFor(() => expect(timeouts).toHaveLength(1))
+  timeouts[0]?.abort()
+  await screen.findByText(/cannot be reached/)
+  cleanup()
+  await fillIn('Bella')
+  add()
+  await screen.findByRole('button', { name: 'Adding…' })
+  for (const timeout of timeouts) timeout.abort()
+  await screen.findByText(/nothing is added twice/)
 })
 
 test('what the service refuses is said at its field', async () => {
