@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { readDocument } from '../../docs-page/src/document.ts'
-import { barriers, startBrowser } from '../support/browser.ts'
+import { barriers, setFontSize, smallest, startBrowser, tooWide } from '../support/browser.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const run = promisify(execFile)
@@ -200,6 +200,17 @@ test('on a phone the contents are folded up, and again at a click on one of thei
   await contents.getByRole('link', { name: 'Errors' }).click()
   expect(await contents.getAttribute('open')).toBeNull()
 })
+
+test.each(Object.entries(smallest))(
+  '%s the page is not wider than the window',
+  async (_, { viewport, fontSize }) => {
+    await open({ viewport })
+    await setFontSize(page, fontSize)
+    await create(big)
+    await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    expect(await tooWide(page)).toEqual([])
+  },
+)
 
 test('the key is kept for the tab only if its checkbox is checked', async () => {
   const keep = page.getByLabel('Keep it in this tab')

@@ -7,7 +7,7 @@ import path from 'node:path'
 import express from 'express'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
-import { barriers, startBrowser } from '../support/browser.ts'
+import { barriers, setFontSize, smallest, startBrowser, tooWide } from '../support/browser.ts'
 import { newFolder } from '../support/database.ts'
 import { storePets } from '../support/pets.ts'
 import { keys, serviceForFile } from '../support/service.ts'
@@ -20,10 +20,15 @@ const LOOKED_THROUGH = 960
 const statuses = ['available', 'pending', 'sold'] as const
 
 const folder = newFolder(afterAll)
-const site = express().use(express.static(folder)).listen(0, '127.0.0.1')
+let policy = ''
+const site = express()
+  .use(express.static(folder, { setHeaders: (res) => res.set('Content-Security-Policy', policy) }))
+  .listen(0, '127.0.0.1')
 await once(site, 'listening')
 const address = `http://localhost:${(site.address() as AddressInfo).port}` // the address of a TCP server
 const { origin, key, sql, databaseUrl } = await serviceForFile({ CORS_ORIGINS: address })
+// The policy that the storefront's README names.
+policy = `default-src 'self'; connect-src ${origin}`
 const visitors = await keys.create(databaseUrl, 'visitors', undefined, true)
 
 execFileSync(path.resolve('node_modules/.bin/vite'), ['build', '--outDir', folder], {
@@ -71,6 +76,9 @@ async function open(device: BrowserContextOptions): Promise<void> {
   await page?.context().close()
   page = await browser.newPage(device)
   page.on('pageerror', (error) => problems.push(error.message))
+  page.on('console', (message) => {
+    if (message.text().includes('Content Security Policy')) problems.push(message.text())
+  })
 }
 
 /** Stores animals with numbered names and alternating statuses. */
@@ -291,6 +299,63 @@ test.each(Object.entries({ computer, phone }))(
     await check()
   },
 )
+
+test.each(Object.entries(smallest))(
+  '%s no page is wider than the window',
+  async (_, { viewport, fontSize }) => {
+    const long = 'Donaudampfschifffahrtsgesellschaft'
+    await sql("update pets set name = ? where name = 'Animal 2'", [long])
+    await open({ viewport })
+    await setFontSize(page, fontSize)
+    const check = async () => {
+      expect(await page.evaluate('getComputedStyle(document.documentElement).fontSize')).toBe(
+        `${fontSize}px`,
+      )
+      expect(await tooWide(page), page.url()).toEqual([])
+    }
+    await enter('petstore_wrong')
+    await page.getByRole('alert').waitFor()
+    await check()
+    await enter()
+    await shown(long)
+    await check()
+    await follow(long)
+    await heading('More animals')
+    await check()
+    await follow('Add an animal')
+    await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+    await shown('Please enter a name')
+    await check()
+    await add(long)
+    await check()
+    await page.route('**/trpc/**', (route) => route.abort())
+    await visit('?status=sold')
+    await page.getByText('cannot be reached right now').waitFor()
+    await check()
+    await page.unrouteAll()
+    await visit('?status=all&name=nothing')
+    await page.getByRole('link', { name: 'Show every name and kind' }).waitFor()
+    await check()
+  },
+)
+
+test('printed, a page has its animals and contacts, in dark on light, and nothing to click', async () => {
+  await open({ ...computer, colorScheme: 'dark' })
+  await page.emulateMedia({ media: 'print' })
+  const clickable =
+    "main :is(button, input, select, .button), header a:not(.brand), [href^='#/staff']"
+  for (const place of ['?status=all', `pets/${(await sql('select id from pets'))[0]?.id}`, 'add']) {
+    await visit(place)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    expect(await page.locator(clickable).locator('visible=true').count(), place).toBe(0)
+  }
+  await visit()
+  await shown('Animal 1')
+  await shown('hello@petstore.example')
+  expect(await page.evaluate('getComputedStyle(document.documentElement).color')).toBe(
+    'rgb(33, 29, 21)',
+  )
+})
 
 test('with forced colors the chosen filter and the focus are seen', async () => {
   await open({ ...computer, forcedColors: 'active' })

@@ -47,3 +47,25 @@ export async function barriers(page: Page, colorScheme: 'light' | 'dark'): Promi
   )) as axe.AxeResults
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }
+
+/**
+ * The windows in which WCAG 2.2 wants nothing lost and no scrolling sideways: text of twice the size (1.4.4), on a
+ * phone, and 320 pixels (1.4.10). `fontSize` is the browser's default, in pixels.
+ */
+export const smallest = {
+  'with a default font of 32 px': { viewport: { width: 390, height: 844 }, fontSize: 32 },
+  'at a width of 320 px': { viewport: { width: 320, height: 640 }, fontSize: 16 },
+} as const
+
+/** Sets the size of the browser's default font for a page, in pixels, as a reader does in the settings. */
+export async function setFontSize(page: Page, pixels: number): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Page.setFontSizes', { fontSizes: { standard: pixels } })
+}
+
+/** Returns what is wider than its window or cut off at the side of its box, but for fields, which scroll. */
+export const tooWide = async (page: Page): Promise<string[]> =>
+  (await page.evaluate(`[...document.querySelectorAll('html, body *:not(input, select, textarea)')]
+    .filter((part) => part.scrollWidth > part.clientWidth && part.checkVisibility())
+    .filter((part) => part.matches('html') || getComputedStyle(part).overflowX !== 'visible')
+    .map((part) => part.scrollWidth + ' in ' + part.clientWidth + ': ' + part.outerHTML.slice(0, 200))`)) as string[]
