@@ -172,9 +172,11 @@ function count(shown: number, looked: number, filter: Filter, more: boolean): st
 function whenNear(act: () => void) {
   return (element: Element | null) => {
     if (!element) return
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && act(), {
-      rootMargin: '600px',
-    })
+    // The last one: a busy page hears at once that the element was far away, and that it is near.
+    const observer = new IntersectionObserver(
+      (entries) => entries.at(-1)?.isIntersecting && act(),
+      { rootMargin: '600px' },
+    )
     observer.observe(element)
     return () => observer.disconnect()
   }

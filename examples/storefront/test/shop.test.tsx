@@ -28,6 +28,7 @@ afterEach(() => {
   sessionStorage.clear()
   vi.unstubAllEnvs()
   vi.restoreAllMocks()
+  vi.unstubAllGlobals()
 })
 
 function open(page: string): void {
@@ -143,6 +144,22 @@ test('the catalogue recovers from a lost connection by itself', async () => {
   await screen.findByText(/cannot be reached/)
   await screen.findByText('2 available animals in all')
   expect(screen.queryByText(/cannot be reached/)).toBeNull()
+})
+
+test('a busy page, which hears of two scrolls at once, loads more animals', async () => {
+  const pets = Array.from({ length: 60 }, (_, index) => ({ name: `${index}`, categoryId: 1 }))
+  server.use(...petstoreHandlers({ url, pets }))
+  const [far, near] = [false, true].map((isIntersecting) => ({ isIntersecting }))
+  class BusyObserver {
+    readonly observe: () => void
+    constructor(hear: (entries: unknown[]) => void) {
+      this.observe = () => void setTimeout(() => hear([far, near]))
+    }
+    disconnect() {}
+  }
+  vi.stubGlobal('IntersectionObserver', BusyObserver)
+  open('#/')
+  await screen.findByText('60 available animals in all')
 })
 
 test('the page of an animal that is missing does not show the next one', async () => {
