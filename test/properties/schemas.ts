@@ -1,11 +1,11 @@
 /** Valid and invalid values for the schemas of the document. */
 import fc from 'fast-check'
-import { character, integer, name, oddJson } from './values.ts'
+import { character, dateTime, integer, name, noDateTime, oddJson } from './values.ts'
 
 /** The part of JSON Schema that the document uses. Another keyword fails the test. */
 export interface Schema {
   $ref?: string
-  type?: string
+  type?: string | string[]
   enum?: string[]
   format?: string
   minimum?: number
@@ -14,25 +14,36 @@ export interface Schema {
   maxLength?: number
   pattern?: string
   properties?: Record<string, Schema>
+  items?: Schema
+  minItems?: number
+  maxItems?: number
   anyOf?: Schema[]
   required?: string[]
 }
 
 const known = ['$ref', 'type', 'enum', 'format', 'minimum', 'maximum', 'minLength', 'maxLength']
-const more = ['anyOf', 'pattern', 'properties', 'required', 'description', 'examples', 'default']
+const more = ['anyOf', 'pattern', 'properties', 'required', 'items', 'minItems', 'maxItems']
+/** Keywords that say nothing of the values. */
+const texts = ['description', 'examples', 'default']
 
 /** The schemas of a document, by the name in `$ref`. */
 export type Schemas = Record<string, Schema>
 
-function resolve({ $ref, ...schema }: Schema, schemas: Schemas): Schema {
+/** A schema without a reference, and with one type. */
+type Resolved = Schema & { type?: string }
+
+function resolve({ $ref, ...schema }: Schema, schemas: Schemas): Resolved {
   const named: Schema | undefined = $ref === undefined ? {} : schemas[$ref.split('/').at(-1) ?? '']
-  const resolved = { ...named, ...schema }
-  const strange = Object.keys(resolved).filter((keyword) => ![...known, ...more].includes(keyword))
+  const { type, ...resolved } = { ...named, ...schema }
+  const strange = Object.keys(resolved).filter(
+    (keyword) => ![...known, ...more, ...texts].includes(keyword),
+  )
   if (!named || strange.length > 0) throw new Error(`Not known yet: ${$ref ?? strange}`)
-  return resolved
+  if (Array.isArray(type)) return { anyOf: type.map((one) => ({ ...resolved, type: one })) }
+  return { ...resolved, ...(type !== undefined && { type }) }
 }
 
-/** Returns whether a string is valid for a schema. */
+/** Returns whether a string is valid for a schema, apart from its format. */
 function isValid(text: string, { minLength = 0, maxLength = Infinity, pattern = '' }: Schema) {
   const { length } = [...text] // JSON Schema counts code points
   return length >= minLength && length <= maxLength && new RegExp(pattern, 'u').test(text)
@@ -52,6 +63,13 @@ const text = fc
   )
   .filter((value) => value.isWellFormed())
 
+/** Strings of the formats that have no pattern, or one that fast-check cannot read. */
+const formats: Record<string, fc.Arbitrary<string>> = {
+  'date-time': dateTime,
+  email: fc.emailAddress(),
+  uri: fc.webUrl(),
+}
+
 /** Strings at the limits of length of a schema, and one character beyond them. */
 const atEdges = ({ minLength = 0, maxLength = 100 }: Schema) =>
   fc
@@ -68,7 +86,7 @@ function rangeOf({ format, minimum, maximum }: Schema): { minimum: bigint; maxim
 /** Values that are valid for the schema. */
 export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   const resolved = resolve(schema, schemas)
-  const { type, pattern, properties = {}, required = [] } = resolved
+  const { type, properties = {}, required = [] } = resolved
   if (resolved.enum) return fc.constantFrom(...resolved.enum)
   if (resolved.anyOf) return fc.oneof(...resolved.anyOf.map((one) => valid(one, schemas)))
   if (type === 'null') return fc.constant(null)
@@ -78,12 +96,12 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
     const inside = fc.oneof(fc.constantFrom(min, max), fc.bigInt({ min, max }), integer)
     return inside.filter((value) => value >= min && value <= max)
   }
-  if (type === 'string') {
-    const matching = pattern === undefined ? [] : [fc.stringMatching(new RegExp(pattern))]
-    return fc
-      .oneof(text, atEdges(resolved), ...matching)
-      .filter((value) => value.isWellFormed() && isValid(value, resolved) && !isBlank(value))
+  if (type === 'number') {
+    const { minimum: min = -1e15, maximum: max = 1e15 } = resolved
+    return fc.oneof(fc.constantFrom(min, max), fc.double({ min, max, noNaN: true }))
   }
+  if (type === 'string') return validText(resolved)
+  if (type === 'array') return validList(resolved, schemas)
   if (type === 'object') {
     const fields = Object.entries(properties).map(([field, one]) => [field, valid(one, schemas)])
     // The compiler knows the names only as strings, not as keys of the record.
@@ -97,10 +115,32 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   throw new Error(`Not known yet: ${JSON.stringify(resolved)}`)
 }
 
+function validText(resolved: Resolved): fc.Arbitrary<string> {
+  const { pattern, format = '' } = resolved
+  const isOne = (value: string) => value.isWellFormed() && isValid(value, resolved)
+  if (formats[format]) return formats[format].filter(isOne)
+  const matching = pattern === undefined ? [] : [fc.stringMatching(new RegExp(pattern))]
+  return fc
+    .oneof(text, atEdges(resolved), ...matching)
+    .filter((value) => isOne(value) && !isBlank(value))
+}
+
+/** Items that a list has beside its fewest: more would make bodies too large. */
+const FEW = 3
+
+function validList(resolved: Resolved, schemas: Schemas): fc.Arbitrary<unknown[]> {
+  const { items = {}, minItems = 0, maxItems = Infinity } = resolved
+  const item = valid(items, schemas)
+  const some = { minLength: minItems, maxLength: Math.min(minItems + FEW, maxItems) }
+  const isShort = ['integer', 'boolean'].includes(resolve(items, schemas).type ?? '')
+  const full = isShort && maxItems <= 100 ? [{ minLength: maxItems, maxLength: maxItems }] : []
+  return fc.oneof(...[some, ...full].map((length) => fc.array(item, length)))
+}
+
 /** Values that are invalid for the schema. */
 export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   const resolved = resolve(schema, schemas)
-  const { type, properties = {}, required = [] } = resolved
+  const { type, format, properties = {}, required = [] } = resolved
   const options = resolved.enum
   if (options)
     return fc
@@ -122,10 +162,22 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
       .oneof(outside, integer, text, oddJson)
       .filter((value) => !isInteger(value) || !isInside(BigInt(value)))
   }
-  if (type === 'string')
+  if (type === 'number') {
+    const { minimum = -Infinity, maximum = Infinity } = resolved
+    const outside = [minimum - 1, maximum + 1]
+      .filter(Number.isFinite)
+      .map((one) => fc.constant(one))
+    const other = fc.oneof(text, oddJson).filter((value) => !/number|bigint/.test(typeof value))
+    return fc.oneof(other, ...outside)
+  }
+  if (type === 'string') {
+    if (format === 'date-time') return fc.oneof(noDateTime, oddJson.filter(isNoText))
+    if (format === 'uri') return fc.oneof(fc.constantFrom('', 'no URI'), oddJson.filter(isNoText))
     return fc
       .oneof(text, atEdges(resolved), oddJson)
       .filter((value) => typeof value !== 'string' || !isValid(value, resolved))
+  }
+  if (type === 'array') return invalidList(resolved, schemas)
   if (type === 'object') {
     const whole = valid(resolved, schemas) as fc.Arbitrary<object> // only objects here
     const spoilt = Object.entries(properties).map(([field, one]) =>
@@ -145,6 +197,21 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
   }
   throw new Error(`Not known yet: ${JSON.stringify(resolved)}`)
 }
+
+/** What is no list, lists with one invalid item, and lists with one item too few or too many. */
+function invalidList(resolved: Resolved, schemas: Schemas): fc.Arbitrary<unknown> {
+  const { items = {}, minItems = 0, maxItems = Infinity } = resolved
+  const item = valid(items, schemas)
+  const none = oddJson.filter((value) => !Array.isArray(value))
+  const spoilt = fc
+    .tuple(validList(resolved, schemas), invalid(items, schemas), fc.nat())
+    .map(([list, value, place]) => list.toSpliced(place % (list.length || 1), 1, value))
+  const counts = [minItems - 1, maxItems + 1].filter((count) => count >= 0 && count <= 1_000)
+  const wrong = counts.map((count) => item.map((one) => Array.from({ length: count }, () => one)))
+  return fc.oneof(none, spoilt, ...wrong)
+}
+
+const isNoText = (value: unknown) => typeof value !== 'string'
 
 const isInteger = (value: unknown): value is number | bigint =>
   typeof value === 'bigint' || Number.isInteger(value)

@@ -86,3 +86,30 @@ export const noInteger = fc
     fc.constantFrom('', ' 7', '7 ', '+7', '7.0', '1e1', '0x7', '１', '٧', '-', '--7', '1_0', 'NaN'),
   )
   .filter((text) => !/^-?\d+$/.test(text))
+
+/** Date-times of RFC 3339 in the years 0000 to 9999 (UTC), of at most 35 characters, without leap seconds. */
+export const dateTime = fc
+  .record({
+    date: fc.date({
+      min: new Date('0000-01-02T00:00:00.000Z'),
+      max: new Date('9999-12-30T00:00:00.000Z'),
+      noInvalidDate: true,
+    }),
+    fraction: fc.constantFrom('', '.5', '.678', '.123456789'),
+    offset: fc.constantFrom('Z', 'z', '+00:00', '-23:59', '+05:30'),
+    separator: fc.constantFrom('T', 't'),
+  })
+  .map(({ date, fraction, offset, separator }) => {
+    const [day, time = ''] = date.toISOString().split('T')
+    return `${day}${separator}${time.slice(0, 8)}${fraction}${offset}`
+  })
+
+/** Strings that are no date-times. */
+export const noDateTime = fc.oneof(
+  wellFormed.filter((text) => !/^\d{4}-/.test(text)),
+  fc.constantFrom(
+    ...['2026-02-30T00:00:00Z', '2026-01-02', '2026-01-02T03:04:05', '2026-1-2T3:4:5Z'],
+    ...['2026-01-02 03:04:05Z', '2026-01-02T24:00:00Z', '2026-01-02T03:04:05+24:00', 'now', ''],
+    ...['20260102T030405Z', '12026-01-02T03:04:05Z', '2026-01-02T03:04:05Z\n', '1767323045'],
+  ),
+)
