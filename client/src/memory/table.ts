@@ -1,27 +1,24 @@
 /** Tables in memory, for the stores of the stand-in: unique values, lists in pages, and changes that can be undone. */
 import { DuplicateError } from '../../../db/errors.ts'
-import type { Page } from '../../../src/procedure/paging.ts'
+import { type Page, type Place, timeCursorOf } from '../../../src/procedure/paging.ts'
 
 /** Takes back one change of a transaction. */
 export type Undo = () => void
 
 interface PageQuery {
   limit: number
-  cursor?: bigint | Place | undefined
+  cursor?: bigint | Place<Value> | undefined
 }
 
 interface List<Row> {
   where?(row: Row): boolean
-  /** A text that the list is ordered by before the id, as `by` of `pagesBy`. */
+  /** A text, an integer or a Date that the list is ordered by before the id, as `by` of `pagesBy`. */
   by?: keyof Row
   order?: 'ascending' | 'descending'
 }
 
-/** The place of a row in a list. The value is empty in a list by id. */
-interface Place {
-  id: bigint
-  value: string
-}
+/** What a list is ordered by before the id, as in the database: a time in milliseconds. It is empty in a list by id. */
+type Value = string | bigint
 
 /** Rows whose ids are 1, 2, 3, and so on, in the order of their creation. Each change adds its opposite to `undo`. */
 export class Table<Row extends { id: bigint }> {
@@ -66,8 +63,7 @@ export class Table<Row extends { id: bigint }> {
 
   /** Returns a page of the rows, as `pages` and `pagesBy` of db/plans/pages.ts. */
   page({ limit, cursor }: PageQuery, { where = () => true, by, order }: List<Row> = {}): Page<Row> {
-    const text = (row: Row) => (by === undefined ? '' : String(row[by]))
-    const placeOf = (row: Row) => ({ id: row.id, value: text(row) })
+    const placeOf = (row: Row) => ({ id: row.id, value: by === undefined ? '' : placed(row[by]) })
     const seen = typeof cursor === 'bigint' ? { id: cursor, value: '' } : cursor
     const sign = order === 'descending' ? -1 : 1
     const rows = this.rows
@@ -75,7 +71,7 @@ export class Table<Row extends { id: bigint }> {
       .sort((one, other) => sign * compare(placeOf(one), placeOf(other)))
     const items = rows.slice(0, limit)
     const last = rows.length > limit ? items.at(-1) : undefined
-    return { items, next: last && (by === undefined ? last.id : `${last.id} ${text(last)}`) }
+    return { items, next: last && (by === undefined ? last.id : cursorOf(last[by], last.id)) }
   }
 
   #refuseTaken(row: Row): void {
@@ -87,8 +83,25 @@ export class Table<Row extends { id: bigint }> {
   }
 }
 
+const placed = (value: unknown): Value =>
+  value instanceof Date
+    ? BigInt(value.getTime())
+    : typeof value === 'bigint'
+      ? value
+      : String(value)
+
+/** Returns the cursor of the page after a row: see `textCursor`, `timeCursor` and `int64Cursor`. */
+function cursorOf(value: unknown, id: bigint): string {
+  if (value instanceof Date) return timeCursorOf(BigInt(value.getTime()), id)
+  return typeof value === 'bigint' ? `${value} ${id}` : `${id} ${value}`
+}
+
 /** Compares places of a list: texts by their code points, as the databases do, then ids. */
-function compare(one: Place, other: Place): number {
+function compare(one: Place<Value>, other: Place<Value>): number {
+  if (typeof one.value === 'bigint' || typeof other.value === 'bigint') {
+    if (one.value !== other.value) return one.value < other.value ? -1 : 1
+    return one.id < other.id ? -1 : one.id > other.id ? 1 : 0
+  }
   const pointsOf = (text: string) => Array.from(text, (character) => character.codePointAt(0) ?? 0)
   const [points, others] = [pointsOf(one.value), pointsOf(other.value)]
   const at = points.findIndex((point, index) => point !== others[index])

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { Table, type Undo } from '../../../client/src/memory/table.ts'
 import { DuplicateError } from '../../../db/errors.ts'
+import { int64Cursor, type Place, timeCursor } from '../../../src/procedure/paging.ts'
 
 interface Owner {
   id: bigint
@@ -54,4 +55,29 @@ test('a page is by id or by a text, in the order of code points, after the curso
   expect(owners.page({ limit: 6 }).next).toBe(6n)
   expect(owners.page({ limit: 3 }, { by: 'name' }).next).toBe('3 a')
   expect(owners.page({ limit: 7 }).next).toBeUndefined()
+})
+
+test('a page by a time or an integer is in their order, and its cursor is what the schema reads', () => {
+  // By weekday, or by digits, the order would be another one.
+  const rows = ['2026-01-02', '2026-01-04', '2025-12-31', '2026-01-04'].map((day, at) => ({
+    at: new Date(day),
+    weight: [9n, 10n, -3n, 10n][at] as bigint,
+  }))
+  const table = new Table<{ id: bigint; at: Date; weight: bigint }>(rows)
+  for (const [by, schema, next] of [
+    ['at', timeCursor('things', 'at'), '2026-01-02T00:00:00.000Z 1'],
+    ['weight', int64Cursor('things', 'weight'), '9 1'],
+  ] as const) {
+    const ids: bigint[] = []
+    let cursor: Place<bigint> | undefined
+    do {
+      const page = table.page({ limit: 1, cursor }, { by })
+      ids.push(...page.items.map(({ id }) => id))
+      cursor = schema.parse(page.next)
+    } while (cursor)
+    expect(ids).toEqual([3n, 1n, 2n, 4n])
+    expect(table.page({ limit: 2 }, { by }).next).toBe(next)
+    const latest = table.page({ limit: 3 }, { by, order: 'descending' })
+    expect(latest.items.map(({ id }) => id)).toEqual([4n, 2n, 1n])
+  }
 })
