@@ -24,8 +24,8 @@ export { lookUp, rowById } from './plans/lookup.ts'
 /** @public Lists by a text need `pagesBy`, such as that of owners in test/visits. */
 export { type Has, pages, pagesBy } from './plans/pages.ts'
 export { pauseOrThrow, retry } from './retry.ts'
-/** @public Relations need `lockRow`, such as that of visits and helpers in test/visits. */
-export { execute, lockRow } from './statement.ts'
+/** @public Relations need `lockRow`, and lists of ids `lockRows`, such as those in test/visits. */
+export { execute, lockRow, lockRows } from './statement.ts'
 /** @public Conditions that statements of a store share need it, such as those in test/visits. */
 export type { Tables } from './tables.ts'
 export { inTransaction } from './transaction.ts'
