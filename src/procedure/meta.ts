@@ -41,6 +41,16 @@ export interface RestMeta {
   notFound?: string | string[]
   /** The message of 409: a unique value is taken, or the state of the resource forbids the action. */
   conflict?: string
+  /**
+   * The name of the procedure that brings the resource into the state that this one needs, such as `startTour` for
+   * `finishTour`. Its path has no other parameters.
+   */
+  after?: string
+  /**
+   * The messages of 400 for what no field alone breaks, such as `until must be after from`: what `refine` of an object or a
+   * list says, with the field before it.
+   */
+  rules?: string[]
 }
 
 /**

@@ -4,14 +4,17 @@ import { Problem } from '../../src/errors/problem.ts'
 import type { Call } from '../../src/procedure/call.ts'
 import { paged } from '../../src/procedure/paging.ts'
 import { found, proceduresWith, unique } from '../../src/procedure/procedure.ts'
-import { write, writeIdempotent } from '../../src/procedure/write.ts'
+import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
 import { described } from '../support/procedures.ts'
 import type { Stores } from './router.ts'
 import {
   ListOwners,
   ListVisits,
+  NewOwner,
   NewVisit,
+  OneOwner,
   OneVisit,
+  Owner,
   Owners,
   Visit,
   VisitChange,
@@ -29,6 +32,7 @@ export const example: Visit = {
   note: null,
   closedAt: null,
 }
+const owner = { id: 3n, name: 'Ada' }
 const all = '/owners/{ownerId}/visits'
 export const one = `${all}/{visitId}` as const
 export const noVisit = (id: bigint) => `There is no visit with the id ${id}`
@@ -45,10 +49,30 @@ async function withOwner(call: Call<Stores>, ownerId: bigint) {
 }
 
 const listOwners = procedure
-  .meta(described('GET', '/owners', { isPaged: true, example: [{ id: 3n, name: 'Ada' }] }))
+  .meta(described('GET', '/owners', { isPaged: true, example: [owner] }))
   .input(ListOwners)
   .output(paged(Owners))
   .query(({ ctx, input }) => ctx.stores.owners.list(ctx, input))
+
+const createOwner = procedure
+  .meta(
+    described('POST', '/owners', {
+      ...{ creates: '/owners/{id}', example: owner, exampleInput: { name: 'Ada' } },
+      takesKey: true,
+    }),
+  )
+  .input(NewOwner)
+  .output(Owner)
+  .mutation(({ ctx, input }) => create(ctx, ctx.stores.owners.newOwner, input))
+
+const getOwner = procedure
+  .meta(described('GET', '/owners/{ownerId}', { notFound: noOwner(3n), example: owner }))
+  .input(OneOwner)
+  .output(Owner)
+  .query(async ({ ctx, input: { ownerId } }) => {
+    const { id, name } = found(await ctx.stores.owners.get(ctx, ownerId), noOwner(ownerId))
+    return { id, name }
+  })
 
 const listVisits = procedure
   .meta(described('GET', all, { isPaged: true, notFound: noOwner(3n), example: [example] }))
@@ -102,9 +126,10 @@ const removeVisit = procedure
   .output(z.void())
   .mutation(({ ctx, input }) =>
     write(ctx, async (call) => {
-      const { visits, helpers } = call.stores
+      const { visits, helpers, tours } = call.stores
       const isRemoved = await visits.remove(call, input)
       found(isRemoved || undefined, noVisit(input.visitId))
+      await tours.leaveOut(call, input.visitId)
       for (const helperId of await helpers.idsOf(call, input.visitId)) {
         await helpers.unlink(call, { ...input, helperId })
       }
@@ -127,5 +152,6 @@ const closeVisit = procedure
   )
 
 export const visitProcedures = {
-  ...{ listOwners, listVisits, createVisit, getVisit, updateVisit, removeVisit, closeVisit },
+  ...{ listOwners, createOwner, getOwner },
+  ...{ listVisits, createVisit, getVisit, updateVisit, removeVisit, closeVisit },
 }

@@ -6,20 +6,34 @@ import { helperProcedures } from './helpers/procedures.ts'
 import * as helpers from './helpers/store.ts'
 import { visitProcedures } from './procedures.ts'
 import * as visits from './store.ts'
+import * as tourTables from './tours/migration.ts'
+import { tourProcedures } from './tours/procedures.ts'
+import { tourStore } from './tours/store.ts'
 
-export const visitRouter = router({ ...visitProcedures, ...helperProcedures })
+export const visitRouter = router({ ...visitProcedures, ...helperProcedures, ...tourProcedures })
 
 export const createVisitStores = (db: Database) => ({
   owners: visits.ownerStore(db),
   visits: visits.visitStore(db),
   helpers: helpers.helperStore(db),
+  tours: tourStore(db),
 })
 export type Stores = ReturnType<typeof createVisitStores>
 
 export const visitResources = resourcesOf(visitRouter, createVisitStores)
 
-/** Both migrations. */
+/** The tables of the resources. */
+export const tables = [
+  'test_owners',
+  'test_visits',
+  'test_helpers',
+  'test_links',
+  ...tourTables.tables,
+]
+
+/** All migrations. */
 export async function up(db: Database): Promise<void> {
   await visits.up(db)
   await helpers.up(db)
+  await tourTables.up(db)
 }

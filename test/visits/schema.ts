@@ -20,6 +20,10 @@ export const Owner = z
   })
   .meta({ id: 'Owner', description: 'An owner.' })
 
+export const NewOwner = z
+  .object({ name: textInput({ description: 'The name.' }, NAME) })
+  .meta({ id: 'NewOwner', description: 'An owner to add.' })
+
 export const Owners = z.array(Owner).max(MAX_LIMIT).meta({ id: 'Owners' })
 
 export const ListOwners = z.object({
@@ -32,6 +36,8 @@ const ownerId = int64Input({ description: 'Identifier of the owner.' })
 const urgent = z.boolean({ error: 'must be true or false' })
 const note = textInput({}).nullable()
 const aboutNote = { description: 'What is to be known; null where there is nothing.' }
+
+export const OneOwner = z.object({ ownerId })
 
 export const NewVisit = z
   .object({
@@ -71,6 +77,7 @@ export const VisitChange = OneVisit.extend({
 }).meta({ id: 'VisitChange', description: 'What is to change of a visit.' })
 
 export type Owner = z.output<typeof Owner>
+export type NewOwner = z.output<typeof NewOwner>
 export type ListOwners = z.output<typeof ListOwners>
 export type NewVisit = z.output<typeof NewVisit>
 export type Visit = z.output<typeof Visit>

@@ -7,6 +7,7 @@ import {
   execute,
   type Has,
   lockRow,
+  lockRows,
   pages,
   pagesBy,
   retry,
@@ -18,8 +19,10 @@ import {
   type ListOwners,
   type ListVisits,
   NAME,
+  type NewOwner,
   type NewVisit,
   type OneVisit,
+  type Owner,
   type Visit,
   type VisitChange,
 } from './schema.ts'
@@ -68,6 +71,7 @@ export const ownerStore = (db: Database) => ({
   list: (call: WithDeadline, query: ListOwners) =>
     db.runner.run(pageOfOwners, query, call.deadline),
   get: (call: WithDeadline, id: bigint) => db.runner.run(ownerById, id, call.deadline),
+  newOwner: newOwner(db),
   /** Counts a closed visit. */
   async count({ deadline }: WithDeadline, id: bigint): Promise<void> {
     const change = db.kysely
@@ -98,6 +102,10 @@ const pageOfOwners = pagesBy({
   item: ({ id, name }) => ({ id, name }),
 })
 
+const toNewOwner = (id: bigint, { name }: NewOwner): Owner => ({ id, name })
+
+const newOwner = creation('test_owners', { name: 'name', closed: () => 0n }, toNewOwner)
+
 const ownerById = rowById('test_owners', ['name', 'closed'])
 
 export const visitStore = (db: Database) => ({
@@ -114,6 +122,16 @@ export const visitStore = (db: Database) => ({
 
   /** Locks a visit until the end of the transaction, if there is one. */
   lock: (call: WithDeadline, id: bigint) => lockRow(db, 'test_visits', id, call),
+
+  /** Locks visits, and returns whether there are all of them. */
+  lockAll: (call: WithDeadline, ids: bigint[]) => lockRows(db, 'test_visits', ids, call),
+
+  /** Returns whether none of these visits, which are locked, is closed. */
+  async areOpen({ deadline }: WithDeadline, ids: bigint[]): Promise<boolean> {
+    const closed = db.kysely.selectFrom('test_visits').select('id').where('id', 'in', ids)
+    const query = closed.where('closed_at', 'is not', null).limit(1)
+    return (await execute(db, query, deadline)).rows.length === 0
+  },
 
   /** Throws DuplicateError if there is a visit with this reference. */
   async create(call: WithDeadline, visit: NewVisit): Promise<Visit> {

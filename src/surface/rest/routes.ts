@@ -82,17 +82,20 @@ export function routesOf(operations: Operation[], baseUrl: string): Route[] {
 }
 
 /** A name of generated clients, which may have no dots. */
-const operationIdOf = (name: string) =>
+export const operationIdOf = (name: string) =>
   name.replaceAll(/\.(.)/g, (_, letter: string) => letter.toUpperCase())
 
 /** Throws TypeError if a route contradicts one before it, or names a path that no route has. */
 function checkBesideOthers(route: Route, before: Route[], all: Route[]): void {
-  const { operation, operationId, path, method, creates, deprecated } = route
+  const { operation, operationId, path, method, creates, deprecated, after } = route
   const isPath = (other: string) => all.some(({ path }) => placeOf(path) === placeOf(other))
   const wrong = (what: string) => new TypeError(`The procedure ${operation.name} ${what}`)
   if (creates && !isPath(creates)) throw wrong(`creates ${creates}, the path of no procedure`)
   if (deprecated && !isPath(deprecated.successor)) {
     throw wrong(`has the successor ${deprecated.successor}, the path of no procedure`)
+  }
+  if (after && !all.some(({ operation }) => operation.name === after)) {
+    throw wrong(`comes after ${after}, which is no procedure`)
   }
   for (const other of before) {
     if (other.operationId === operationId) {

@@ -248,6 +248,28 @@ test('404 has the messages of all resources that an operation needs', () => {
   })
 })
 
+test('400 has the rules that no field alone can break, and 409 what comes first', () => {
+  const { paths } = JSON.parse(make(visitRouter, 'https://x/v1')) as Document
+  const error = (message: string) => ({ value: { code: 'BAD_REQUEST', message, status: 400 } })
+  const { 400: wrong } = paths['/tours']?.post?.responses ?? {}
+  expect(wrong).toMatchObject({
+    description: expect.stringContaining(
+      'breaks a rule: until must be after from; visitIds must not name a visit twice',
+    ),
+    content: {
+      'application/json': {
+        examples: {
+          BAD_REQUEST_3: error('until must be after from'),
+          BAD_REQUEST_4: error('visitIds must not name a visit twice'),
+        },
+      },
+    },
+  })
+  expect(paths['/tours/{tourId}/finish']?.post?.responses[409]).toMatchObject({
+    description: expect.stringContaining('allow the request: `startTour` comes first.'),
+  })
+})
+
 test('every parameter and field has a description, also behind optional()', () => {
   const color = z.string().optional().meta({ description: 'Keep only this color.' })
   const meta = described('GET', '/toys', { example: 'Ball' })

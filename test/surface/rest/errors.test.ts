@@ -1,4 +1,4 @@
-/** Each operation can return every error that the document lists for it. */
+/** Each operation can return every error that the document lists for it: those of the service, and of test/visits. */
 import { TRPCError } from '@trpc/server'
 import { getHTTPStatusCodeFromError } from '@trpc/server/http'
 import { afterAll, expect, test } from 'vitest'
@@ -14,29 +14,49 @@ import {
 } from '../../support/operations.ts'
 import { type RawAnswer, unfinished } from '../../support/raw.ts'
 import type { Answer, RestClient, RestInit } from '../../support/rest.ts'
-import { keys, type Service, serviceForFile } from '../../support/service.ts'
+import { keys, type Service, type Surroundings, serviceForFile } from '../../support/service.ts'
 import { startUnreachable } from '../../support/unreachable.ts'
 import { teamResources } from '../../teams/context.ts'
 import { teamRouter } from '../../teams/router.ts'
+import * as visits from '../../visits/router.ts'
 
-const service = await serviceForFile()
-const limited = await serviceForFile({ RATE_LIMIT: '1' })
-await limited.rest('GET', '/pets')
-const broken = await serviceForFile()
-for (const table of tables) await broken.sql(`drop table ${table}`)
-const teams = await serviceForFile({}, { resources: teamResources })
-const unreachable = await startUnreachable()
-afterAll(() => unreachable.stop())
+/** Operations, and services that serve them: one that works, one with a limit, and two that fail. */
+async function serve(all: Operation[], tables: readonly string[], surroundings: Surroundings = {}) {
+  const service = await serviceForFile({}, surroundings)
+  const limited = await serviceForFile({ RATE_LIMIT: '1' }, surroundings)
+  await limited.rest('GET', all.find(({ template }) => !template.includes('{'))?.template ?? '/')
+  const broken = await serviceForFile({}, surroundings)
+  for (const table of tables) await broken.sql(`drop table ${table}`)
+  const unreachable = await startUnreachable(surroundings)
+  afterAll(() => unreachable.stop())
+  return { all, tables, service, limited, broken, unreachable }
+}
+type Api = Awaited<ReturnType<typeof serve>>
+const ofVisits = { resources: visits.visitResources, prepare: visits.up }
+const apis = {
+  'the service': await serve(operations, tables),
+  visits: await serve(operationsIn(visits.visitRouter), visits.tables, ofVisits),
+}
+
+const teams = {
+  all: operationsIn(teamRouter),
+  service: await serviceForFile({}, { resources: teamResources }),
+}
 
 /** Makes one of the calls of an operation; what it needs is created in `service`. */
-const call = async (operation: Operation, kind?: Kind, init?: RestInit, client?: RestClient) =>
-  send(client ?? service.rest, await operation.prepare(service.rest, kind), init)
+const call = async (
+  { service }: Api,
+  operation: Operation,
+  kind?: Kind,
+  init?: RestInit,
+  client: RestClient = service.rest,
+) => send(client, await operation.prepare(service.rest, kind), init)
 
 /** The response to a call while another call under the same key is blocked. */
-async function conflict(operation: Operation): Promise<Answer> {
+async function conflict({ service, tables }: Api, operation: Operation): Promise<Answer> {
   const headers = { 'idempotency-key': `"running ${operation.name}"` }
   const good = await operation.prepare(service.rest)
-  const letGo = await holdWrites(service.databaseUrl)
+  const letGo = await holdWrites(service.databaseUrl, tables)
   const calls = [send(service.rest, good, { headers }), send(service.rest, good, { headers })]
   const first = await Promise.race(calls).finally(letGo)
   await Promise.all(calls)
@@ -45,18 +65,19 @@ async function conflict(operation: Operation): Promise<Answer> {
 
 // A statement on the embedded engine blocks the whole process, so calls are never concurrent.
 // Without a key, 409 is of the resource, whose own test has it.
-const isMet = ({ takesIdempotencyKey }: Operation, status: string) =>
-  status !== '409' || (takesIdempotencyKey && engine !== 'sqlite')
+const isMet = ({ takesIdempotencyKey, canBeInvalid }: Operation, status: string) =>
+  status === '409' ? takesIdempotencyKey && engine !== 'sqlite' : status !== '400' || canBeInvalid
 
 /** The response to another call under a used key. */
-async function reuse(operation: Operation): Promise<Answer> {
+async function reuse(api: Api, operation: Operation): Promise<Answer> {
   const headers = { 'idempotency-key': `"used ${operation.name}"` }
-  expect((await call(operation, 'other', { headers })).status).toBeLessThan(300)
-  return await call(operation, 'good', { headers })
+  const other = await call(api, operation, 'other', { headers })
+  expect(other.status, other.text).toBeLessThan(300)
+  return await call(api, operation, 'good', { headers })
 }
 
 /** The response to a request that does not arrive. Its operation is unknown. */
-async function tooSlow(): Promise<Answer> {
+async function tooSlow({ limited }: Api): Promise<Answer> {
   const [{ answers } = { answers: [] }] = await unfinished(limited.origin, [
     ['GET /v1/pets HTTP/1.1\r\nHost: x\r\n'],
   ])
@@ -69,20 +90,23 @@ async function asReader({ databaseUrl }: Service): Promise<NonNullable<RestInit[
   return { authorization: `Bearer ${key}` }
 }
 
-const provoke: Record<string, (operation: Operation) => Promise<Answer>> = {
-  400: (operation) => call(operation, 'invalid'),
-  401: (operation) => call(operation, 'good', { headers: { authorization: undefined } }),
-  403: async (operation) => call(operation, 'good', { headers: await asReader(service) }),
-  404: (operation) => call(operation, 'missing'),
+const provoke: Record<string, (api: Api, operation: Operation) => Promise<Answer>> = {
+  400: (api, operation) => call(api, operation, 'invalid'),
+  401: (api, operation) => call(api, operation, 'good', { headers: { authorization: undefined } }),
+  403: async (api, operation) =>
+    call(api, operation, 'good', { headers: await asReader(api.service) }),
+  404: (api, operation) => call(api, operation, 'missing'),
   408: tooSlow,
   409: conflict,
-  413: (operation) => call(operation, 'good', { body: ' '.repeat(70_000) }),
-  415: (operation) => call(operation, 'good', { headers: { 'content-type': 'text/json' } }),
+  413: (api, operation) => call(api, operation, 'good', { body: ' '.repeat(70_000) }),
+  415: (api, operation) =>
+    call(api, operation, 'good', { headers: { 'content-type': 'text/json' } }),
   422: reuse,
-  429: (operation) => call(operation, 'good', {}, limited.rest),
-  431: (operation) => call(operation, 'good', { headers: { 'x-long': 'x'.repeat(20_000) } }),
-  500: (operation) => call(operation, 'good', {}, broken.rest),
-  503: (operation) => call(operation, 'good', {}, unreachable.rest),
+  429: (api, operation) => call(api, operation, 'good', {}, api.limited.rest),
+  431: (api, operation) =>
+    call(api, operation, 'good', { headers: { 'x-long': 'x'.repeat(20_000) } }),
+  500: (api, operation) => call(api, operation, 'good', {}, api.broken.rest),
+  503: (api, operation) => call(api, operation, 'good', {}, api.unreachable.rest),
 }
 
 /** The errors that the document must list for an operation. */
@@ -131,17 +155,19 @@ interface DocumentedOperation {
   responses: Record<string, object>
 }
 
-test('the document has exactly the operations of the router', async () => {
-  const names = operations.map(({ name }) => name)
-  expect([...(await documentedErrors(service)).keys()].sort()).toEqual(names.sort())
-})
+test.for(Object.entries(apis))(
+  'the document of %s has exactly the operations of the router',
+  async ([, api]) => {
+    const names = api.all.map(({ name }) => name)
+    expect([...(await documentedErrors(api.service)).keys()].sort()).toEqual(names.sort())
+  },
+)
 
-test.each([
-  ...operations.map((operation) => [operation.name, service, operation] as const),
-  ...operationsIn(teamRouter).map((operation) => [operation.name, teams, operation] as const),
-])('what the middlewares of %s throw', async (_, service, operation) => {
-  const documented = (await documentedErrors(service)).get(operation.name)
-  expect(documented).toEqual(expectedOf(operation))
+const thrownBy = [...Object.values(apis), teams].flatMap(({ service, all }) =>
+  all.map((operation) => [operation.name, service, operation] as const),
+)
+test.for(thrownBy)('what the middlewares of %s throw', async ([, service, operation]) => {
+  expect((await documentedErrors(service)).get(operation.name)).toEqual(expectedOf(operation))
   for (const { code, message, metBy } of operation.thrown) {
     const headers = { ...metBy.headers, ...(metBy.readOnlyKey && (await asReader(service))) }
     const answer = await send(service.rest, await operation.prepare(service.rest), { headers })
@@ -151,11 +177,13 @@ test.each([
   }
 })
 
-test.each(operations)('$name', async (operation) => {
-  const documented = (await documentedErrors(service)).get(operation.name) ?? []
-  expect(documented).toEqual(expectedOf(operation))
+const rows = Object.entries(apis).flatMap(([name, api]) =>
+  api.all.map((operation) => [name, operation.name, api, operation] as const),
+)
+test.for(rows)('%s: %s', async ([, , api, operation]) => {
+  const documented = (await documentedErrors(api.service)).get(operation.name) ?? []
   for (const status of documented.filter((status) => isMet(operation, status))) {
-    const answer = await provoke[status]?.(operation)
+    const answer = await provoke[status]?.(api, operation)
     expect(answer).toMatchObject({ status: Number(status), body: { status: Number(status) } })
     if (status === '429' || status === '503') {
       expect(answer?.headers.get('retry-after')).toMatch(/^\d+$/)

@@ -216,6 +216,15 @@ test.each<[string, object, string]>([
       .query(give),
     'has the successor /games, the path of no procedure',
   ],
+  [
+    'what comes after no procedure',
+    procedure
+      .meta(described('PUT', '/toys', { after: 'paint', example, exampleInput: example }))
+      .input(Toy.meta({ id: 'Toy' }))
+      .output(Toy)
+      .mutation(create),
+    'comes after paint, which is no procedure',
+  ],
 ])('%s: no start', (_what, wrong, problem) => {
   const served = router({ [NAME]: wrong as typeof query })
   expect(() => routesIn(served)).toThrow(TypeError)

@@ -31,7 +31,7 @@ import { type Authentication, isCookie, unauthorized } from '../../../procedure/
 import { type RestMeta, restMeta } from '../../../procedure/meta.ts'
 import { DEFAULT_LIMIT, MAX_LIMIT } from '../../../procedure/paging.ts'
 import { replaceBigints } from '../exact-json.ts'
-import type { Route } from '../routes.ts'
+import { operationIdOf, type Route } from '../routes.ts'
 import { describeDefaults } from './bodies.ts'
 import * as fixed from './components.ts'
 import { serversOf, trpcUrlOf } from './published.ts'
@@ -163,7 +163,10 @@ function correct(
   if (schemas[id] && toOpenJson(schemas[id]) !== toOpenJson(schema))
     throw new TypeError(`The body of the procedure ${name} has the id ${id} of another schema`)
   schemas[id] = schema
-  const content = { schema: { $ref: `#/components/schemas/${id}` }, example: route.exampleInput }
+  const content = {
+    schema: { $ref: `#/components/schemas/${id}` },
+    example: asJson(route.exampleInput),
+  }
   object.requestBody = { required: true, content: { 'application/json': content } }
   return object
 }
@@ -187,7 +190,7 @@ type Row = [condition: unknown, description: string, ...errors: [Problem, ...Pro
 
 /** Returns all responses of a route by status; `schema` is that of its success. */
 function responsesOf(route: Route, schema: object | undefined, authentication?: Authentication) {
-  const { method, readsBody, takesKey, notFound = [], conflict, creates } = route
+  const { method, readsBody, takesKey, notFound = [], conflict, creates, after, rules = [] } = route
   const { status, deprecated, example, operation } = route
   const isPublic = operation.access.isPublic === true
   const changes = operation.type === 'mutation' && !isPublic
@@ -195,16 +198,20 @@ function responsesOf(route: Route, schema: object | undefined, authentication?: 
   if (deprecated) always.push('Deprecation', 'Sunset', 'Link')
 
   const keyRunning = 'A request with the same `Idempotency-Key` is still running'
-  const violation = 'The resource exists already, or its state does not allow the request'
+  const order = after ? `: \`${operationIdOf(after)}\` comes first` : ''
+  const violation = `The resource exists already, or its state does not allow the request${order}`
   const missing = [notFound].flat().map((message) => new Problem('NOT_FOUND', message))
   const taken = new Problem('CONFLICT', conflict ?? '')
+  const broken = rules.map((message) => new Problem('BAD_REQUEST', message))
+  const orRule = rules.length > 0 ? `; or it breaks a rule: ${rules.join('; ')}` : ''
   const errors: Row[] = [
-    [!readsBody, 'A parameter is invalid', badRequest(route)],
+    [!readsBody, `A parameter is invalid${orRule}`, badRequest(route), ...broken],
     [
       readsBody,
-      'The body lacks required fields, has invalid values (`BAD_REQUEST`), or is not JSON (`PARSE_ERROR`)',
+      `The body lacks required fields, has invalid values (\`BAD_REQUEST\`), or is not JSON (\`PARSE_ERROR\`)${orRule}`,
       badRequest(route),
       problem('malformed'),
+      ...broken,
     ],
     [
       !isPublic && authentication,
@@ -256,7 +263,7 @@ function responsesOf(route: Route, schema: object | undefined, authentication?: 
     ]),
     ...(status !== 204 && {
       content: {
-        'application/json': { schema, example: replaceBigints(structuredClone(example)) },
+        'application/json': { schema, example: asJson(example) },
       },
     }),
   }
@@ -287,6 +294,9 @@ function response(always: string[], description: string, ...errors: [Problem, ..
   }
   return { description, headers, content: { 'application/json': content } }
 }
+
+/** Returns a copy of an example that JSON.stringify writes with all digits. */
+const asJson = (example: unknown) => replaceBigints(structuredClone(example))
 
 const references = (names: string[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
