@@ -7,7 +7,7 @@ import { petstoreHandlers } from '../../client/src/testing.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 import { onceOf } from '../support/keyed.ts'
-import { addPet } from '../support/pets.ts'
+import { addPet, newPet } from '../support/pets.ts'
 
 const url = 'https://pets.example/trpc'
 
@@ -94,7 +94,7 @@ test('a creation that fails leaves its idempotency key free', async () => {
 
 test('two steps of a mutation take effect both or not at all, with an idempotency key and without', async () => {
   using deadline = new Deadline(Number.POSITIVE_INFINITY)
-  const shared = sharedInMemory([rex])
+  const shared = sharedInMemory([newPet(rex)])
   const request = { holder: 1n, key: 'one', operation: 'double', input: {} }
   const names = async () =>
     (await shared.stores.pets.list({ deadline }, { limit: 9 })).items.map(({ name }) => name)

@@ -6,13 +6,13 @@ import { petProcedures } from '../../src/petstore/pets/procedures.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
-import { addPet } from '../support/pets.ts'
+import { addPet, petOf } from '../support/pets.ts'
 import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { abortable } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 
-const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
+const example = petOf(42n, { categoryId: 1n })
 
 const served = router({
   ...petProcedures,

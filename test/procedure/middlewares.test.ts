@@ -11,7 +11,7 @@ import { paged, pagingInputs } from '../../src/procedure/paging.ts'
 import { proceduresWith, router } from '../../src/procedure/procedure.ts'
 import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
 import { type Answer, facesOf, type Sent } from '../support/faces.ts'
-import { addPet } from '../support/pets.ts'
+import { addPet, petOf } from '../support/pets.ts'
 import { described, resourcesOf, type Stores } from '../support/procedures.ts'
 import { serviceForFile } from '../support/service.ts'
 
@@ -25,7 +25,7 @@ const Toy = z.object({ label: z.string() }).meta({ id: 'Toy' })
 const Input = z.object({ label: z.string({ error: 'must be a string' }) }).meta({ id: 'NewToy' })
 const ball = { label: 'Ball' }
 const rex = { name: 'Rex', categoryId: 1 }
-const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
+const example = petOf(42n, { categoryId: 1n })
 
 let paths = 0
 /** A query without its input. */

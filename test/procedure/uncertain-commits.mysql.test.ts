@@ -10,13 +10,13 @@ import { int64Input } from '../../src/procedure/fields.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
 import { until } from '../support/instance.ts'
-import { addPet, countPets } from '../support/pets.ts'
+import { addPet, countPets, petOf } from '../support/pets.ts'
 import { described, procedure, resourcesOf, type Stores } from '../support/procedures.ts'
 import { newProxiedDatabase } from '../support/proxy.ts'
 import { serviceForFile } from '../support/service.ts'
 
 const petId = int64Input({ description: 'The pet to copy.', examples: [1] })
-const example: Pet = { id: 42n, name: 'Copy', categoryId: 1n, status: 'available' }
+const example = petOf(42n, { name: 'Copy', categoryId: 1n })
 
 /** Returns what copies the pet of an input. */
 const copy =

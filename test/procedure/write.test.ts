@@ -19,7 +19,7 @@ import { int64Input } from '../../src/procedure/fields.ts'
 import { router, unique } from '../../src/procedure/procedure.ts'
 import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
 import { engine } from '../support/database.ts'
-import { addPet, countPets } from '../support/pets.ts'
+import { addPet, countPets, petOf } from '../support/pets.ts'
 import { described, procedure, resourcesOf, type Stores } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile } from '../support/service.ts'
@@ -38,7 +38,7 @@ const createAllStores = (db: Database): AllStores => {
 let outer: AllStores
 
 const rex = { name: 'Rex', categoryId: 1 }
-const example: Pet = { id: 42n, name: 'Rex', categoryId: 3n, status: 'available' }
+const example = petOf(42n)
 const { id: _, ...newPet } = example
 const exampleInput = { otherId: 2 }
 const petId = int64Input({ description: 'One.' })

@@ -6,10 +6,11 @@ import { DatabaseUnavailableError } from '../../db/errors.ts'
 import { Pet } from '../../src/petstore/pets/schema.ts'
 import { int64Input } from '../../src/procedure/fields.ts'
 import { router } from '../../src/procedure/procedure.ts'
+import { petOf } from '../support/pets.ts'
 import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile } from '../support/service.ts'
 
-const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
+const example = petOf(42n, { categoryId: 1n })
 
 const thrown: Record<number, () => Error> = {
   500: () => new RangeError('Too far'),

@@ -8,6 +8,7 @@ import { USER_TOKEN_HEADER } from '../../src/config/product.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { proceduresWith, router } from '../../src/procedure/procedure.ts'
 import { create, writeElsewhere } from '../../src/procedure/write.ts'
+import { petOf } from '../support/pets.ts'
 import { described, type Stores } from '../support/procedures.ts'
 import type { Context } from './context.ts'
 
@@ -57,7 +58,7 @@ const forEditors = forUsers
     return next()
   })
 
-const example: Pet = { id: 42n, name: 'Rex', categoryId: 1n, status: 'available' }
+const example = petOf(42n, { categoryId: 1n })
 const creation = {
   ...{ takesKey: true, example, exampleInput: { name: 'Rex', categoryId: 1, status: 'available' } },
 }

@@ -4,7 +4,7 @@ import { Deadline } from '../../../db/deadline.ts'
 import { table } from '../../../src/idempotency/store.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { migratedForFile } from '../../support/migrated.ts'
-import { addPet } from '../../support/pets.ts'
+import { addPet, newPet } from '../../support/pets.ts'
 
 const { db, statements } = await migratedForFile()
 const deadline = new Deadline(Number.POSITIVE_INFINITY)
@@ -37,7 +37,7 @@ test('a transaction inserts at most 100 rows with keys', async () => {
     const key = { api_key_id: 1n, key_hash: `${serial++}`, operation: 'createPet', fingerprint: '' }
     const withAnswer = (id: bigint) => ({ ...key, answer: String(id) })
     const withKey = { table, expired: undefined, withAnswer }
-    ids.add(await petStore(db).newPet.insert({ deadline }, pet, withKey))
+    ids.add(await petStore(db).newPet.insert({ deadline }, newPet(pet), withKey))
   }
   expect(await statementsOf(100, create)).toBe(1)
   expect(await statementsOf(101, create)).toBe(2)
