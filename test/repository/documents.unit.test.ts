@@ -76,6 +76,17 @@ test('CONTRIBUTING: each folder and file of the tree exists', () => {
   expect(count).toBeGreaterThan(20)
 })
 
+test('README: the procedure is that of the source, and its answer that of the document', () => {
+  const part = ['README.md', '## One procedure', '## What the start needs'] as const
+  const blocks = blocksOf(path.join(root, part[0]), part[1], part[2])
+  expect(blocks.map(({ language }) => language)).toEqual(['ts'])
+  expect(read('src/petstore/pets/procedures.ts')).toContain(`\n${blocks[0]?.code}`)
+  const { post } = JSON.parse(read('openapi.json')).paths['/pets']
+  const answer = JSON.stringify(post.responses[201].content['application/json'].example)
+  expect(read('README.md')).toContain(`| Answer | \`${answer}\``)
+  expect(Object.keys(post.responses)).toEqual(expect.arrayContaining(['201', '400', '401', '429']))
+})
+
 /** The second is the shell of macOS at its prompt, without the settings of this machine. */
 const shells = [
   ['sh', '-e'],
