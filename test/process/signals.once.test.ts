@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
+import { TITLE } from '../../src/config/product.ts'
 import { beginCreation } from '../support/creation.ts'
 import { newDatabase } from '../support/database.ts'
 import { holdWrites } from '../support/hold.ts'
@@ -138,7 +139,7 @@ test('with SHUTDOWN_DELAY the process keeps serving, and is not ready; a second 
   expect(server.entries().filter(({ msg }) => msg === 'request')).toHaveLength(5)
   const others = server.entries().filter(({ msg }) => msg !== 'request')
   expect(others).toMatchObject([
-    { level: 'info', msg: 'Petstore is running' },
+    { level: 'info', msg: `${TITLE} is running` },
     { level: 'info', msg: 'Stopping: finishing the requests in flight' },
   ])
 })

@@ -5,6 +5,7 @@ import { ALLOWED_FLAGS } from '../../bench/service.ts'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { TITLE } from '../../src/config/product.ts'
 import { createFirstKey } from '../../src/keys/store.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import { startText as printedText } from '../../src/process/start-text.ts'
@@ -62,14 +63,16 @@ function startEntry(port: number, place: Place) {
     docs: `${origin}/docs/`,
     baseUrl: `${origin}/v1`,
     database: databaseOf(place),
-    msg: 'Petstore is running',
+    msg: `${TITLE} is running`,
   }
 }
+
+const RUNNING = new RegExp(`${TITLE} is running`)
 
 /** The whole start message on stdout. */
 function startText(port: number, place: Place, key: string, pasted = '<API_KEY>'): string {
   const origin = `http://localhost:${port}`
-  return `Petstore is running.
+  return `${TITLE} is running.
 
   REST      ${origin}/v1/pets
   tRPC      ${origin}/trpc
@@ -98,7 +101,7 @@ test('the first start prints URLs, a key and a first request, or logs one entry;
       ? startText(port, place, `${shown}\n            Keep it: it is not shown again.`, shown)
       : '',
   )
-  const logged = await first.logged(/Petstore is running/)
+  const logged = await first.logged(RUNNING)
   expect(JSON.parse(logged)).toMatchObject(startEntry(port, place))
   await using sql = await openSql(place.url)
   const [row] = await sql('select * from api_keys')
@@ -120,7 +123,7 @@ test('the first start prints URLs, a key and a first request, or logs one entry;
   const BASE_URL = 'https://pets.example.com/v1'
   const second = await start(place, { BASE_URL })
   expect(second.stdout).toBe('')
-  const again = JSON.parse(await second.logged(/Petstore is running/))
+  const again = JSON.parse(await second.logged(RUNNING))
   expect(again).toMatchObject({ ...startEntry(second.port, place), baseUrl: BASE_URL })
   await sql('update api_keys set revoked_at = null')
   expect((await restClient(second.origin, key)('GET', '/pets/1')).text).toBe(made.text)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { TITLE } from '../../src/config/product.ts'
 import { beginCreation } from '../support/creation.ts'
 import { engine, testOnce } from '../support/database.ts'
 import { freeze, thaw } from '../support/freeze.ts'
@@ -43,7 +44,7 @@ test('SIGTERM: requests in flight finish, new connections are refused, the proce
     .entries()
     .map(({ level, msg, operation, path, status }) => [level, msg, operation ?? path, status])
   expect(entries).toEqual([
-    ['info', 'Petstore is running', undefined, undefined],
+    ['info', `${TITLE} is running`, undefined, undefined],
     ['info', 'request', 'listPets', 200],
     ['info', 'Stopping: finishing the requests in flight', undefined, undefined],
     ['info', 'request', 'createPet', 499],

@@ -8,7 +8,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import type { AnyTRPCRouter } from '@trpc/server'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { MAX_BODY } from '../../../src/config/product.ts'
+import { MAX_BODY, TITLE } from '../../../src/config/product.ts'
 import { appRouter } from '../../../src/petstore/resources.ts'
 import { texts } from '../../../src/petstore/texts.ts'
 import { operationsOf } from '../../../src/procedure/operations.ts'
@@ -77,7 +77,7 @@ test('the document is valid OpenAPI 3.1', async () => {
 })
 
 test('the document has version 1.0.0 and two servers: production, then staging', () => {
-  expect(document.info).toMatchObject({ title: 'Petstore', version: '1.0.0' })
+  expect(document.info).toMatchObject({ title: TITLE, version: '1.0.0' })
   expect(document.servers.map(({ url }) => url)).toEqual([
     'https://petstore.example/v1',
     'https://staging.petstore.example/v1',
