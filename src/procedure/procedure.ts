@@ -35,9 +35,9 @@ export const proceduresWith = <
 /** Returns the router of procedures, whichever stores they use. */
 export const { router } = proceduresWith<unknown>()
 
-/** Returns the value. Throws NOT_FOUND with this message if it is undefined. */
-export function found<Value>(value: Value | undefined, message: string): Value {
-  if (value === undefined) throw new Problem('NOT_FOUND', message)
+/** Returns the value. Throws NOT_FOUND with this message if it is undefined, or false: no row was changed. */
+export function found<Value>(value: Value | undefined | false, message: string): Value {
+  if (value === undefined || value === false) throw new Problem('NOT_FOUND', message)
   return value
 }
 

@@ -42,7 +42,7 @@ test('each declaration gets its doc comment, and the types do not change', () =>
   const text = documented(plain, nestedRouter)
   const compact = text.replaceAll(/\s+/g, ' ')
   for (const line of [
-    '/** * A call. * * A call. */ listVisits: ',
+    '/** * Get a visit. * * Returns one visit. */ getVisit: ',
     '/** * Whether it comes before others. * @default false */ urgent?: boolean | undefined;',
     '/** * When it is. */ at: Date;',
     '/** * Identifies the visit. */ id: bigint;',

@@ -105,27 +105,26 @@ test.each(['without statistics', 'with statistics'])('a join, %s', async (state)
   if (state === 'without statistics') {
     await up(db as never)
     const visits = stored.map((_, index) => `(1, '${index}', 0, 0)`)
-    await sql(`insert into test_visits (owner_id, reference, at, urgent) values ${visits.join()}`)
+    await sql(`insert into visits (owner_id, reference, at, urgent) values ${visits.join()}`)
     // One of ten visits has each helper.
     const links = stored.map((_, index) => `(${COUNT - index}, ${index % 10})`)
-    await sql(`insert into test_links (visit_id, helper_id) values ${links.join()}`)
+    await sql(`insert into links (visit_id, helper_id) values ${links.join()}`)
   } else {
-    await sql(engine === 'mysql' ? 'analyze table test_links, test_visits' : 'analyze')
+    await sql(engine === 'mysql' ? 'analyze table links, visits' : 'analyze')
   }
   const { listVisits } = helperStore(db)
   const list = (cursor?: bigint) => listVisits({ deadline }, { helperId: 3n, limit: 20, cursor })
-  const queries = await sent(/^\W*select\b.*\btest_links\b/is, async () => {
+  const queries = await sent(/^\W*select\b.*\blinks\b/is, async () => {
     expect((await list()).items[0]?.id).toBe(7n)
     expect((await list(2_507n)).items[0]?.id).toBe(2_517n)
   })
   const plans = await Promise.all(queries.map(planOf))
-  const visit =
-    engine === 'mysql' ? 'eq_ref PRIMARY 8' : 'SEARCH test_visits USING PRIMARY (rowid=?)'
+  const visit = engine === 'mysql' ? 'eq_ref PRIMARY 8' : 'SEARCH visits USING PRIMARY (rowid=?)'
   const links =
     engine === 'mysql'
-      ? ['search test_links_helper 8', 'search test_links_helper 16']
+      ? ['search links_helper 8', 'search links_helper 16']
       : ['(helper_id=?)', '(helper_id=? AND visit_id>?)'].map(
-          (columns) => `SEARCH test_links USING COVERING INDEX ${columns}`,
+          (columns) => `SEARCH links USING COVERING INDEX ${columns}`,
         )
   expect(plans).toEqual(links.map((step) => `${step}; ${visit}`))
   if (engine === 'sqlite') return
@@ -152,11 +151,11 @@ test('a list whose order cannot work does not compile', () => {
   pagesBy({ ...byText, id: 'pets.id', by: 'pets.name', next })
   // @ts-expect-error: the cursor has a text
   pagesBy({ ...byText, id: 'pets.id', by: 'pets.category_id', next })
-  const ofVisits = (db: Builder, _: ByText) => db.kysely.selectFrom('test_visits').select('at')
-  const visits = { id: 'test_visits.id', select: ofVisits, item: byId.item, next } as const
-  pagesBy({ ...visits, by: 'test_visits.reference' })
+  const ofVisits = (db: Builder, _: ByText) => db.kysely.selectFrom('visits').select('at')
+  const visits = { id: 'visits.id', select: ofVisits, item: byId.item, next } as const
+  pagesBy({ ...visits, by: 'visits.reference' })
   // @ts-expect-error: the column may be null
-  pagesBy({ ...visits, by: 'test_visits.note' })
+  pagesBy({ ...visits, by: 'visits.note' })
 })
 
 test('keys and idempotency keys', async () => {

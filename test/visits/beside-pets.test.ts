@@ -6,9 +6,9 @@ import { proceduresWith, router, unique } from '../../src/procedure/procedure.ts
 import { create } from '../../src/procedure/write.ts'
 import { described, resourcesOf } from '../support/procedures.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
-import { visitProcedures } from './procedures.ts'
 import { createVisitStores, up } from './router.ts'
-import { NewVisit, Visit } from './schema.ts'
+import { visitProcedures } from './visits/procedures.ts'
+import { NewVisit, Visit } from './visits/schema.ts'
 
 const { procedure } = proceduresWith<ReturnType<typeof createVisitStores>>()
 
@@ -40,7 +40,7 @@ const served = router({ ...petProcedures, ...visitProcedures, bookVisit })
 const resources = resourcesOf(served, (db) => ({ ...createStores(db), ...createVisitStores(db) }))
 const service = await serviceForFile({}, { resources, prepare: up })
 const client = trpcClient<typeof served>(service.origin, service.key)
-await service.sql("insert into test_owners (id, name, closed) values (1, 'Ada', 0)")
+await service.sql("insert into owners (id, name, closed) values (1, 'Ada', 0)")
 
 const at = '2026-01-02T03:04:05.678Z'
 const COUNT = 60
@@ -84,7 +84,7 @@ test('each has its own ids, rows and errors, whatever becomes of the other', asy
   ])
   expect(new Set(pets.map(({ status }) => status))).toEqual(new Set([201]))
   expect(await rows('pets', 'name')).toEqual(made(pets))
-  expect(await rows('test_visits', 'reference')).toEqual(made(visits))
+  expect(await rows('visits', 'reference')).toEqual(made(visits))
   const references = new Set(serials.map(referenceOf))
   expect(new Set(made(visits).map(([, reference]) => reference))).toEqual(references)
   const refused = visits.filter(({ status }) => status !== 201)
@@ -115,7 +115,7 @@ test('each has its own ids, rows and errors, whatever becomes of the other', asy
   expect(found).toEqual(made(visits).map(([, reference]) => reference))
 
   // A table that is lost fails its own calls alone.
-  await service.sql('drop table test_visits')
+  await service.sql('drop table visits')
   const [later, failed] = await Promise.all([
     Promise.all(serials.map((serial) => pet(`Later ${serial}`, serial))),
     Promise.all(serials.map((serial) => visit(`Later ${serial}`, serial))),

@@ -4,11 +4,9 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import { meanwhile } from '../support/meanwhile.ts'
 import { abortable } from '../support/raw.ts'
-import { serviceForFile, trpcClient } from '../support/service.ts'
-import { up, visitResources, type visitRouter } from './router.ts'
+import { serveBoth } from './both.ts'
 
-const service = await serviceForFile({}, { resources: visitResources, prepare: up })
-const client = trpcClient<typeof visitRouter>(service.origin, service.key)
+const { service, client, standIn } = await serveBoth()
 
 let serial = 0
 let ownerId: number
@@ -16,7 +14,7 @@ let visits: string
 beforeEach(async () => {
   ownerId = ++serial
   visits = `/owners/${ownerId}/visits`
-  await service.sql(`insert into test_owners (id, name, closed) values (${ownerId}, 'Ada', 0)`)
+  await service.sql(`insert into owners (id, name, closed) values (${ownerId}, 'Ada', 0)`)
 })
 
 const newVisit = () => ({ reference: `V-${serial++}`, at: '2026-01-02T03:04:05.678Z' })
@@ -25,7 +23,7 @@ const create = (body: object = newVisit(), headers = {}) =>
 /** Adds a visit, and returns its path. */
 const added = async () => `${visits}/${((await create()).body as { id: number }).id}`
 const closed = async () => {
-  const [owner] = await service.sql(`select closed from test_owners where id = ${ownerId}`)
+  const [owner] = await service.sql(`select closed from owners where id = ${ownerId}`)
   return Number(owner?.closed)
 }
 
@@ -146,10 +144,7 @@ test('a list by name goes on after the last one seen, also among equal names, an
     'Graz\u{10ffff}',
   ]
   for (const name of names) {
-    await service.sql('insert into test_owners (id, name, closed) values (?, ?, 0)', [
-      ++serial,
-      name,
-    ])
+    await service.sql('insert into owners (id, name, closed) values (?, ?, 0)', [++serial, name])
   }
   type Owners = { id: number; name: string }[]
   /** All pages of the list, by `Link`. */
@@ -198,7 +193,38 @@ test('a list by name goes on after the last one seen, also among equal names, an
 
 test('a visit that another transaction is closing waits for it, and is closed once', async () => {
   const path = await added()
-  const close = `update test_visits set closed_at = 0 where id = ${path.split('/').at(-1)}`
+  const close = `update visits set closed_at = 0 where id = ${path.split('/').at(-1)}`
   const answer = await meanwhile(service.sql, [close], () => service.rest('POST', `${path}/close`))
   expect(answer).toMatchObject({ status: 409, body: { message: 'This visit is closed already' } })
+})
+
+test.each([
+  ['the service', client],
+  ['the stand-in', standIn],
+])('%s: owners and visits by a client', async (_, petstore) => {
+  const ada = await petstore.createOwner.mutate({ name: 'Ada Z' })
+  const bob = await petstore.createOwner.mutate({ name: 'Bob Z' })
+  expect(await petstore.getOwner.query({ ownerId: ada.id })).toEqual(ada)
+  const after = { cursor: `${ada.id} ${ada.name}` }
+  expect((await petstore.listOwners.query({ ...after, prefix: 'Bob Z' }))[0]).toEqual(bob)
+  const at = new Date('2026-01-02T03:04:05Z')
+  const of = { ownerId: ada.id }
+  const reference = `S-${serial++}`
+  const visit = await petstore.createVisit.mutate({ ...of, reference, at })
+  const taken = petstore.createVisit.mutate({ ...of, reference, at })
+  await expect(taken).rejects.toThrow('There is a visit with this reference already')
+  const other = await petstore.createVisit.mutate({ ...of, reference: `S-${serial++}`, at })
+  const place = { ...of, visitId: visit.id }
+  const changed = await petstore.updateVisit.mutate({ ...place, urgent: true, note: 'Asleep' })
+  expect(changed).toEqual({ ...visit, urgent: true, note: 'Asleep' })
+  expect(await petstore.listVisits.query(of)).toEqual([other, changed])
+  expect(await petstore.listVisits.query({ ...of, urgent: false })).toEqual([other])
+  expect((await petstore.closeVisit.mutate(place)).closedAt).toEqual(expect.any(Date))
+  await expect(petstore.closeVisit.mutate(place)).rejects.toThrow('This visit is closed already')
+  const elsewhere = { ...place, ownerId: bob.id }
+  await expect(petstore.removeVisit.mutate(elsewhere)).rejects.toThrow('There is no visit')
+  await petstore.removeVisit.mutate(place)
+  await expect(petstore.getVisit.query(place)).rejects.toThrow('There is no visit')
+  const nobody = petstore.listVisits.query({ ownerId: 9_999_999 })
+  await expect(nobody).rejects.toThrow('There is no owner')
 })

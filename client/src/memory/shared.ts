@@ -9,8 +9,11 @@ import { type Stores, storesInMemory } from './stores.ts'
 import type { Undo } from './table.ts'
 
 /** Returns what all calls of the stand-in share, with these pets in memory. */
-export function sharedInMemory(initial: NewPet[]): Shared<Stores> {
-  const createStores = storesInMemory(initial)
+export const sharedInMemory = (initial: NewPet[]): Shared<Stores> =>
+  sharedOf(storesInMemory(initial))
+
+/** Returns what all calls of a stand-in share, with stores that add the opposite of each change to `undo`. */
+export function sharedOf<Stores>(createStores: (undo?: Undo[]) => Stores): Shared<Stores> {
   const run = async <Result>(work: (stores: Stores) => Promise<Result>): Promise<Result> => {
     const undo: Undo[] = []
     try {
@@ -31,7 +34,7 @@ export function sharedInMemory(initial: NewPet[]): Shared<Stores> {
 }
 
 /** Mutations with an Idempotency-Key, whose works run in these transactions. It keeps every key. */
-function keyedWritesInMemory(transact: Shared<Stores>['transact']): KeyedWrites {
+function keyedWritesInMemory<Stores>(transact: Shared<Stores>['transact']): KeyedWrites {
   const known = new Map<string, { request: string; answer?: string }>()
   const once = async <Output>(call: Call, key: string, make: () => Promise<Output>) => {
     const name = `${call.caller.holder} ${key}`

@@ -1,16 +1,23 @@
 /** The procedures of helpers, and of their relation to visits, many to many. */
 import { z } from 'zod'
 import type { Call } from '../../../src/procedure/call.ts'
+import { restMeta } from '../../../src/procedure/meta.ts'
 import { paged } from '../../../src/procedure/paging.ts'
 import { found, proceduresWith } from '../../../src/procedure/procedure.ts'
 import { create, write } from '../../../src/procedure/write.ts'
-import { described } from '../../support/procedures.ts'
-import { example as exampleVisit, noVisit, one as oneVisit } from '../procedures.ts'
-import type { Stores } from '../router.ts'
-import { Visits } from '../schema.ts'
+import { example as exampleVisit, noVisit, one as oneVisit } from '../visits/procedures.ts'
+import { Visits } from '../visits/schema.ts'
+import type { VisitStore } from '../visits/store.ts'
 import { Helper, HelperOfVisit, ListVisitsOfHelper, NewHelper, OneHelper } from './schema.ts'
+import type { HelperStore } from './store.ts'
 
+interface Stores {
+  visits: VisitStore
+  helpers: HelperStore
+}
 const { procedure } = proceduresWith<Stores>()
+
+const tag = { name: 'helpers', description: 'Helpers, who come to visits.' }
 
 const example: Helper = { id: 5n, name: 'Eve', visits: 0n }
 const noHelper = (id: bigint) => `There is no helper with the id ${id}`
@@ -20,8 +27,14 @@ const ofBoth = { notFound: [noVisit(exampleVisit.id), notFound] }
 
 const createHelper = procedure
   .meta(
-    described('POST', '/helpers', {
+    restMeta({
+      method: 'POST',
+      path: '/helpers',
+      tag,
+      summary: 'Add a helper',
+      description: 'Adds a helper and returns it.',
       ...{ creates: '/helpers/{id}', takesKey: true, example, exampleInput: { name: 'Eve' } },
+      sample: "petstore.createHelper.mutate({ name: 'Eve' })",
     }),
   )
   .input(NewHelper)
@@ -29,7 +42,18 @@ const createHelper = procedure
   .mutation(({ ctx, input }) => create(ctx, ctx.stores.helpers.newHelper, input))
 
 const getHelper = procedure
-  .meta(described('GET', '/helpers/{helperId}', { notFound, example }))
+  .meta(
+    restMeta({
+      method: 'GET',
+      path: '/helpers/{helperId}',
+      tag,
+      summary: 'Get a helper',
+      description: 'Returns one helper.',
+      notFound,
+      example,
+      sample: 'petstore.getHelper.query({ helperId: 5 })',
+    }),
+  )
   .input(OneHelper)
   .output(Helper)
   .query(async ({ ctx, input: { helperId } }) =>
@@ -38,23 +62,40 @@ const getHelper = procedure
 
 /** In pieces, each in a transaction: after a timeout, a repetition removes the rest. */
 const removeHelper = procedure
-  .meta(described('DELETE', '/helpers/{helperId}', { notFound }))
+  .meta(
+    restMeta({
+      method: 'DELETE',
+      path: '/helpers/{helperId}',
+      tag,
+      summary: 'Remove a helper',
+      description: 'Removes a helper, who then comes to no visit.',
+      notFound,
+      sample: 'petstore.removeHelper.mutate({ helperId: 5 })',
+    }),
+  )
   .input(OneHelper)
   .output(z.void())
   .mutation(async ({ ctx, input: { helperId } }) => {
     let isRemoved = false
     while (!isRemoved) {
       await write(ctx, async (call) => {
-        const isLast = await call.stores.helpers.removeSome(call, helperId)
-        isRemoved = found(isLast, noHelper(helperId))
+        const { isThere, isLast } = await call.stores.helpers.removeSome(call, helperId)
+        found(isThere, noHelper(helperId))
+        isRemoved = isLast
       })
     }
   })
 
 const listVisitsOfHelper = procedure
   .meta(
-    described('GET', '/helpers/{helperId}/visits', {
+    restMeta({
+      method: 'GET',
+      path: '/helpers/{helperId}/visits',
+      tag,
+      summary: 'List the visits of a helper',
+      description: 'Returns a paginated list of the visits that a helper comes to.',
       ...{ isPaged: true, notFound, example: [exampleVisit] },
+      sample: 'petstore.listVisitsOfHelper.query({ helperId: 5 })',
     }),
   )
   .input(ListVisitsOfHelper)
@@ -73,26 +114,46 @@ async function lockVisit(call: Call<Stores>, place: HelperOfVisit): Promise<void
 }
 
 const addHelperToVisit = procedure
-  .meta(described('PUT', link, ofBoth))
+  .meta(
+    restMeta({
+      method: 'PUT',
+      path: link,
+      tag,
+      summary: 'Add a helper to a visit',
+      description: 'Lets a helper come to a visit, unless it does already.',
+      ...ofBoth,
+      sample: 'petstore.addHelperToVisit.mutate({ ownerId: 3, visitId: 7, helperId: 5 })',
+    }),
+  )
   .input(HelperOfVisit)
   .output(z.void())
   .mutation(({ ctx, input }) =>
     write(ctx, async (call) => {
       await lockVisit(call, input)
       const isHelper = await call.stores.helpers.link(call, input)
-      found(isHelper || undefined, noHelper(input.helperId))
+      found(isHelper, noHelper(input.helperId))
     }),
   )
 
 const removeHelperOfVisit = procedure
-  .meta(described('DELETE', link, ofBoth))
+  .meta(
+    restMeta({
+      method: 'DELETE',
+      path: link,
+      tag,
+      summary: 'Remove a helper from a visit',
+      description: 'Lets a helper no longer come to a visit.',
+      ...ofBoth,
+      sample: 'petstore.removeHelperOfVisit.mutate({ ownerId: 3, visitId: 7, helperId: 5 })',
+    }),
+  )
   .input(HelperOfVisit)
   .output(z.void())
   .mutation(({ ctx, input }) =>
     write(ctx, async (call) => {
       await lockVisit(call, input)
       const isHelper = await call.stores.helpers.unlink(call, input)
-      found(isHelper || undefined, noHelper(input.helperId))
+      found(isHelper, noHelper(input.helperId))
     }),
   )
 

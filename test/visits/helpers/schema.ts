@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { int64Input, int64Output, textInput, textOutput } from '../../../src/procedure/fields.ts'
 import { pagingInputs } from '../../../src/procedure/paging.ts'
-import { OneVisit } from '../schema.ts'
+import { OneVisit } from '../visits/schema.ts'
 
 const helperId = int64Input({ description: 'Identifier of the helper.' })
 

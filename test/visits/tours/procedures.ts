@@ -5,11 +5,11 @@ import { restMeta } from '../../../src/procedure/meta.ts'
 import { paged } from '../../../src/procedure/paging.ts'
 import { found, proceduresWith } from '../../../src/procedure/procedure.ts'
 import { writeIdempotent } from '../../../src/procedure/write.ts'
-import type { visitStore } from '../store.ts'
+import type { VisitStore } from '../visits/store.ts'
 import { ListTours, NewTour, OneTour, RULES, type State, Tour, Tours } from './schema.ts'
 import type { TourStore } from './store.ts'
 
-type Stores = { visits: ReturnType<typeof visitStore>; tours: TourStore }
+type Stores = { visits: VisitStore; tours: TourStore }
 const { procedure } = proceduresWith<Stores>()
 
 const tag = { name: 'tours', description: 'Tours to visits.' }
@@ -72,7 +72,7 @@ const planTour = procedure
       const { tours, visits } = call.stores
       // Locked before they are read, so that they stay open until the tour is there.
       const areThere = await visits.lockAll(call, input.visitIds)
-      found(areThere || undefined, noVisit)
+      found(areThere, noVisit)
       if (!(await visits.areOpen(call, input.visitIds))) throw new Problem('CONFLICT', closed)
       return await tours.create(call, input)
     }),

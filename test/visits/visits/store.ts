@@ -1,6 +1,5 @@
-/** The stores of owners and visits, and the migration of their tables. */
-import type { ColumnDefinitionBuilder, ExpressionBuilder, Generated, Selectable } from 'kysely'
-import { addColumn, addIndex, createTable } from '../../db/columns.ts'
+/** The stores of owners and of visits: their tables and their statements. */
+import type { ExpressionBuilder, Generated, Selectable } from 'kysely'
 import {
   creation,
   type Database,
@@ -14,7 +13,7 @@ import {
   rowById,
   type Tables,
   type WithDeadline,
-} from '../../db/index.ts'
+} from '../../../db/index.ts'
 import {
   type ListOwners,
   type ListVisits,
@@ -27,10 +26,10 @@ import {
   type VisitChange,
 } from './schema.ts'
 
-declare module '../../db/tables.ts' {
+declare module '../../../db/tables.ts' {
   interface Tables {
-    test_owners: { id: Generated<bigint>; name: string; closed: bigint }
-    test_visits: {
+    owners: { id: Generated<bigint>; name: string; closed: bigint }
+    visits: {
       id: Generated<bigint>
       owner_id: bigint
       reference: string
@@ -43,28 +42,7 @@ declare module '../../db/tables.ts' {
   }
 }
 
-/** The migration of the tables, as it would be in db/migrations. */
-export async function up(db: Database): Promise<void> {
-  const notNull = (column: ColumnDefinitionBuilder) => column.notNull()
-  await createTable(db, 'test_owners', (table) =>
-    table
-      .addColumn('name', 'varchar(40)', notNull)
-      .addColumn('closed', 'bigint', notNull)
-      .addUniqueConstraint('test_owners_name', ['name', 'id']),
-  )
-  await createTable(db, 'test_visits', (table) =>
-    table
-      .addColumn('owner_id', 'bigint', notNull)
-      .addColumn('reference', 'varchar(40)', notNull)
-      .addColumn('at', 'bigint', notNull)
-      .addColumn('urgent', 'bigint', notNull)
-      .addColumn('note', 'varchar(255)')
-      .addUniqueConstraint('test_visits_reference', ['reference']),
-  )
-  // As a later migration would change the table.
-  await addColumn(db, 'test_visits', 'closed_at', 'bigint')
-  await addIndex(db, 'test_visits', 'test_visits_owner', ['owner_id', 'id'])
-}
+export type OwnerStore = ReturnType<typeof ownerStore>
 
 export const ownerStore = (db: Database) => ({
   /** Returns owners by name, then by id; with `prefix`, only those whose names begin so. */
@@ -74,9 +52,7 @@ export const ownerStore = (db: Database) => ({
   newOwner: newOwner(db),
   /** Counts a closed visit. */
   async count({ deadline }: WithDeadline, id: bigint): Promise<void> {
-    const change = db.kysely
-      .updateTable('test_owners')
-      .set((eb) => ({ closed: eb('closed', '+', 1n) }))
+    const change = db.kysely.updateTable('owners').set((eb) => ({ closed: eb('closed', '+', 1n) }))
     await execute(db, change.where('id', '=', id), deadline)
   },
 })
@@ -85,12 +61,10 @@ export const ownerStore = (db: Database) => ({
 const LAST_NAME = '\u{10ffff}'.repeat(NAME)
 
 const pageOfOwners = pagesBy({
-  id: 'test_owners.id',
-  by: 'test_owners.name',
+  id: 'owners.id',
+  by: 'owners.name',
   select(db, _: Has<ListOwners>) {
-    return db.kysely
-      .selectFrom(db.engine.forceIndex('test_owners', 'test_owners_name'))
-      .select('name')
+    return db.kysely.selectFrom(db.engine.forceIndex('owners', 'owners_name')).select('name')
   },
   where(owners, value, has) {
     if (!has('prefix')) return owners
@@ -104,16 +78,18 @@ const pageOfOwners = pagesBy({
 
 const toNewOwner = (id: bigint, { name }: NewOwner): Owner => ({ id, name })
 
-const newOwner = creation('test_owners', { name: 'name', closed: () => 0n }, toNewOwner)
+const newOwner = creation('owners', { name: 'name', closed: () => 0n }, toNewOwner)
 
-const ownerById = rowById('test_owners', ['name', 'closed'])
+const ownerById = rowById('owners', ['name', 'closed'])
+
+export type VisitStore = ReturnType<typeof visitStore>
 
 export const visitStore = (db: Database) => ({
   list: (call: WithDeadline, query: ListVisits) =>
     db.runner.run(pageOfVisits, query, call.deadline),
 
   async get({ deadline }: WithDeadline, place: OneVisit): Promise<Visit | undefined> {
-    const query = db.kysely.selectFrom('test_visits').selectAll().where(isAt(place))
+    const query = db.kysely.selectFrom('visits').selectAll().where(isAt(place))
     const { rows } = await retry(() => execute(db, query, deadline), { repeatable: true, deadline })
     return rows[0] && toVisit(rows[0])
   },
@@ -121,14 +97,14 @@ export const visitStore = (db: Database) => ({
   newVisit: newVisit(db),
 
   /** Locks a visit until the end of the transaction, if there is one. */
-  lock: (call: WithDeadline, id: bigint) => lockRow(db, 'test_visits', id, call),
+  lock: (call: WithDeadline, id: bigint) => lockRow(db, 'visits', id, call),
 
   /** Locks visits, and returns whether there are all of them. */
-  lockAll: (call: WithDeadline, ids: bigint[]) => lockRows(db, 'test_visits', ids, call),
+  lockAll: (call: WithDeadline, ids: bigint[]) => lockRows(db, 'visits', ids, call),
 
   /** Returns whether none of these visits, which are locked, is closed. */
   async areOpen({ deadline }: WithDeadline, ids: bigint[]): Promise<boolean> {
-    const closed = db.kysely.selectFrom('test_visits').select('id').where('id', 'in', ids)
+    const closed = db.kysely.selectFrom('visits').select('id').where('id', 'in', ids)
     const query = closed.where('closed_at', 'is not', null).limit(1)
     return (await execute(db, query, deadline)).rows.length === 0
   },
@@ -139,7 +115,7 @@ export const visitStore = (db: Database) => ({
   },
 
   async update({ deadline }: WithDeadline, { urgent, note, ...place }: VisitChange): Promise<void> {
-    const change = db.kysely.updateTable('test_visits').set({
+    const change = db.kysely.updateTable('visits').set({
       owner_id: place.ownerId, // an update needs one column at least
       ...(urgent !== undefined && { urgent: BigInt(urgent) }),
       ...(note !== undefined && { note }),
@@ -149,14 +125,14 @@ export const visitStore = (db: Database) => ({
 
   /** Closes an open visit, and returns whether it was open: of two concurrent callers, one finds it so. */
   async close({ deadline }: WithDeadline, place: OneVisit): Promise<boolean> {
-    const change = db.kysely.updateTable('test_visits').set({ closed_at: db.engine.now })
+    const change = db.kysely.updateTable('visits').set({ closed_at: db.engine.now })
     const open = change.where(isAt(place)).where('closed_at', 'is', null)
     return (await execute(db, open, deadline)).numAffectedRows === 1n
   },
 
   /** Removes a visit, and returns whether there was one. */
   async remove({ deadline }: WithDeadline, place: OneVisit): Promise<boolean> {
-    const removal = db.kysely.deleteFrom('test_visits').where(isAt(place))
+    const removal = db.kysely.deleteFrom('visits').where(isAt(place))
     return (await execute(db, removal, deadline)).numAffectedRows === 1n
   },
 })
@@ -164,7 +140,7 @@ export const visitStore = (db: Database) => ({
 /** Returns the condition for one visit of an owner. */
 const isAt =
   ({ ownerId, visitId }: OneVisit) =>
-  (eb: ExpressionBuilder<Tables, 'test_visits'>) =>
+  (eb: ExpressionBuilder<Tables, 'visits'>) =>
     eb.and({ id: visitId, owner_id: ownerId })
 
 const toNewVisit = (id: bigint, { ownerId: _, ...visit }: NewVisit): Visit => ({
@@ -174,7 +150,7 @@ const toNewVisit = (id: bigint, { ownerId: _, ...visit }: NewVisit): Visit => ({
 })
 
 const newVisit = creation(
-  'test_visits',
+  'visits',
   {
     owner_id: 'ownerId',
     reference: 'reference',
@@ -187,20 +163,18 @@ const newVisit = creation(
 
 /** The fields of a visit, whose id `pages` selects. */
 export const fields = [
-  'test_visits.reference',
-  'test_visits.at',
-  'test_visits.urgent',
-  'test_visits.note',
-  'test_visits.closed_at',
+  'visits.reference',
+  'visits.at',
+  'visits.urgent',
+  'visits.note',
+  'visits.closed_at',
 ] as const
 
 const pageOfVisits = pages({
-  id: 'test_visits.id',
+  id: 'visits.id',
   order: 'descending',
   select(db, _: Has<ListVisits>) {
-    return db.kysely
-      .selectFrom(db.engine.forceIndex('test_visits', 'test_visits_owner'))
-      .select(fields)
+    return db.kysely.selectFrom(db.engine.forceIndex('visits', 'visits_owner')).select(fields)
   },
   where(visits, value, has) {
     const ofOwner = visits.where(
@@ -214,7 +188,7 @@ const pageOfVisits = pages({
   item: toVisit,
 })
 
-export function toVisit(row: Omit<Selectable<Tables['test_visits']>, 'owner_id'>): Visit {
+export function toVisit(row: Omit<Selectable<Tables['visits']>, 'owner_id'>): Visit {
   const { id, reference, note } = row
   const dateOf = (time: bigint) => new Date(Number(time))
   const closedAt = row.closed_at === null ? null : dateOf(row.closed_at)

@@ -1,11 +1,9 @@
 /** Tours: a list of ids, states, rules across fields, and a list by a time, on both surfaces and both engines. */
 import { expect, test } from 'vitest'
-import { meanwhile } from '../../support/meanwhile.ts'
-import { serviceForFile, trpcClient } from '../../support/service.ts'
-import { up, visitResources, type visitRouter } from '../router.ts'
+import { meanwhile } from '../support/meanwhile.ts'
+import { serveBoth } from './both.ts'
 
-const service = await serviceForFile({}, { resources: visitResources, prepare: up })
-const client = trpcClient<typeof visitRouter>(service.origin, service.key)
+const { service, client, standIn } = await serveBoth()
 const owner = await client.createOwner.mutate({ name: 'Ada' })
 
 let serial = 0
@@ -109,10 +107,10 @@ test('a visit that another transaction is closing, or removes, is on no new tour
   const visits = [await addVisit(), await addVisit()] as const
   // In the other order of their ids: all are locked by one statement, in one order.
   const body = newTour([...visits].reverse())
-  const close = `update test_visits set closed_at = 0 where id = ${visits[0]}`
+  const close = `update visits set closed_at = 0 where id = ${visits[0]}`
   const closed = await meanwhile(service.sql, [close], () => plan(body))
   expect(closed).toMatchObject({ status: 409, body: { message: 'One of these visits is closed' } })
-  const remove = `delete from test_visits where id = ${visits[1]}`
+  const remove = `delete from visits where id = ${visits[1]}`
   const gone = await meanwhile(service.sql, [remove], () => plan(newTour([visits[1]])))
   expect(gone.status).toBe(404)
 })
@@ -122,4 +120,27 @@ test('a removed visit is on no tour any more', async () => {
   const id = idOf(await plan(newTour([first, second])))
   await client.removeVisit.mutate({ ownerId: owner.id, visitId: first })
   expect((await service.rest('GET', `/tours/${id}`)).body).toMatchObject({ visitIds: [second] })
+})
+
+test.each([
+  ['the service', client],
+  ['the stand-in', standIn],
+])('%s: tours by a client', async (_, petstore) => {
+  const { id: ownerId } = await petstore.createOwner.mutate({ name: 'Zoe' })
+  const visit = { ownerId, reference: `S-${serial++}`, at: new Date(0) }
+  const { id: visitId } = await petstore.createVisit.mutate(visit)
+  const [from, until] = [new Date('9999-01-01T08:00:00Z'), new Date('9999-01-01T12:00:00Z')]
+  const tour = await petstore.planTour.mutate({ driver: 'Eve', from, until, visitIds: [visitId] })
+  expect(tour).toMatchObject({ vehicle: 'car', state: 'planned', visitIds: [visitId] })
+  const missing = { driver: 'Eve', from, until, visitIds: [visitId, 9_999_999] }
+  await expect(petstore.planTour.mutate(missing)).rejects.toThrow('does not exist')
+  const earlier = { cursor: `9999-01-01T07:59:59.999Z ${tour.id}` }
+  expect(await petstore.listTours.query(earlier)).toEqual([tour])
+  const one = { tourId: tour.id }
+  await expect(petstore.finishTour.mutate(one)).rejects.toThrow('This tour has not started')
+  expect(await petstore.startTour.mutate(one)).toEqual({ ...tour, state: 'started' })
+  await expect(petstore.startTour.mutate(one)).rejects.toThrow('This tour has started already')
+  await petstore.finishTour.mutate(one)
+  await petstore.removeVisit.mutate({ ownerId, visitId })
+  expect(await petstore.getTour.query(one)).toMatchObject({ state: 'finished', visitIds: [] })
 })

@@ -1,13 +1,11 @@
 /** A relation of many to many: its links and their count are exact, whatever happens at once. */
 import { beforeEach, expect, test } from 'vitest'
-import { meanwhile } from '../../support/meanwhile.ts'
-import { serviceForFile, trpcClient } from '../../support/service.ts'
-import { up, visitResources, type visitRouter } from '../router.ts'
-import { PIECE } from './store.ts'
+import { meanwhile } from '../support/meanwhile.ts'
+import { serveBoth } from './both.ts'
+import { PIECE } from './helpers/store.ts'
 
-const service = await serviceForFile({}, { resources: visitResources, prepare: up })
-const client = trpcClient<typeof visitRouter>(service.origin, service.key)
-await service.sql("insert into test_owners (id, name, closed) values (1, 'Ada', 0)")
+const { service, client, standIn } = await serveBoth()
+await service.sql("insert into owners (id, name, closed) values (1, 'Ada', 0)")
 
 let serial = 0
 const addVisit = async () => {
@@ -42,11 +40,11 @@ beforeEach(async () => {
 
 /** Expects that each link has its visit and its helper, and that each helper counts its links. */
 async function expectExact(): Promise<void> {
-  const links = '(select count(*) from test_links where helper_id = test_helpers.id)'
-  const wrong = await service.sql(`select * from test_helpers where visits <> ${links}`)
-  const orphans = await service.sql(`select * from test_links
-    where visit_id not in (select id from test_visits)
-    or helper_id not in (select id from test_helpers)`)
+  const links = '(select count(*) from links where helper_id = helpers.id)'
+  const wrong = await service.sql(`select * from helpers where visits <> ${links}`)
+  const orphans = await service.sql(`select * from links
+    where visit_id not in (select id from visits)
+    or helper_id not in (select id from helpers)`)
   expect([wrong, orphans]).toEqual([[], []])
 }
 
@@ -90,8 +88,8 @@ test('a visit or a helper that is removed loses its links, in pieces if there ar
   expect([await countOf(helper), await countOf(other)]).toEqual([0, 0])
   const count = 2 * PIECE + 1
   const links = Array.from({ length: count }, (_, at) => `(${1e6 + at}, ${helper})`)
-  await service.sql(`insert into test_links (visit_id, helper_id) values ${links.join()}`)
-  await service.sql(`update test_helpers set visits = ${count} where id = ${helper}`)
+  await service.sql(`insert into links (visit_id, helper_id) values ${links.join()}`)
+  await service.sql(`update helpers set visits = ${count} where id = ${helper}`)
   const removals = [1, 2].map(() => service.rest('DELETE', `/helpers/${helper}`))
   expect((await Promise.all(removals)).map(({ status }) => status).sort()).toEqual([204, 404])
   expect((await service.rest('GET', `/helpers/${helper}`)).status).toBe(404)
@@ -100,10 +98,10 @@ test('a visit or a helper that is removed loses its links, in pieces if there ar
 
 test('a link to what another transaction removes is 404, and is not stored', async () => {
   const [visit = 0, second = 0] = visits
-  const noVisit = [`delete from test_visits where id = ${visit}`]
+  const noVisit = [`delete from visits where id = ${visit}`]
   const toVisit = await meanwhile(service.sql, noVisit, () => link('PUT', visit, helper))
   expect(toVisit.status).toBe(404)
-  const noHelper = [`delete from test_helpers where id = ${helper}`]
+  const noHelper = [`delete from helpers where id = ${helper}`]
   const toHelper = await meanwhile(service.sql, noHelper, () => link('PUT', second, helper))
   expect(toHelper.status).toBe(404)
   await expectExact()
@@ -113,20 +111,19 @@ test('a link that another transaction removes is counted once, and one that it a
   const [visit = 0, second = 0] = visits
   await link('PUT', visit, helper)
   await link('PUT', second, helper)
-  const lock = (id: number) => `update test_visits set id = id where id = ${id}`
-  const change = (by: string) =>
-    `update test_helpers set visits = visits ${by} where id = ${helper}`
+  const lock = (id: number) => `update visits set id = id where id = ${id}`
+  const change = (by: string) => `update helpers set visits = visits ${by} where id = ${helper}`
   const beside = async (statements: string[], call: () => ReturnType<typeof service.rest>) => {
     expect((await meanwhile(service.sql, statements, call)).status).toBe(204)
     await expectExact()
   }
   const remove = (id: number) => () => service.rest('DELETE', `/owners/1/visits/${id}`)
-  const removed = `delete from test_links where visit_id = ${visit}`
+  const removed = `delete from links where visit_id = ${visit}`
   await beside([lock(visit), change('- 1'), removed], () => link('DELETE', visit, helper))
   // As a piece of the removal of a helper, which does not lock the visit.
-  const piece = `delete from test_links where visit_id = ${second}`
+  const piece = `delete from links where visit_id = ${second}`
   await beside([change('- 1'), piece], remove(second))
-  const added = `insert into test_links (visit_id, helper_id) values (${visit}, ${helper})`
+  const added = `insert into links (visit_id, helper_id) values (${visit}, ${helper})`
   await beside([lock(visit), change('+ 1'), added], remove(visit))
 })
 
@@ -153,4 +150,24 @@ test('50 clients at once leave no link without a visit or a helper, and no wrong
   await Promise.all(clients)
   expect([...statuses].sort()).toEqual([204, 404])
   await expectExact()
+})
+
+test.each([
+  ['the service', client],
+  ['the stand-in', standIn],
+])('%s: helpers and their links by a client', async (_, petstore) => {
+  const { id: ownerId } = await petstore.createOwner.mutate({ name: 'Zoe' })
+  const newVisit = { ownerId, at: new Date(0) }
+  const first = await petstore.createVisit.mutate({ ...newVisit, reference: `S-${serial++}` })
+  const second = await petstore.createVisit.mutate({ ...newVisit, reference: `S-${serial++}` })
+  const { id: helperId } = await petstore.createHelper.mutate({ name: 'Eve' })
+  const link = (visitId: bigint) => ({ ownerId, visitId, helperId })
+  for (const { id } of [second, first, first]) await petstore.addHelperToVisit.mutate(link(id))
+  expect(await petstore.getHelper.query({ helperId })).toMatchObject({ name: 'Eve', visits: 2n })
+  expect(await petstore.listVisitsOfHelper.query({ helperId })).toEqual([first, second])
+  await petstore.removeHelperOfVisit.mutate(link(second.id))
+  await petstore.removeVisit.mutate({ ownerId, visitId: first.id })
+  expect(await petstore.getHelper.query({ helperId })).toMatchObject({ visits: 0n })
+  await petstore.removeHelper.mutate({ helperId })
+  await expect(petstore.addHelperToVisit.mutate(link(second.id))).rejects.toThrow('no helper')
 })

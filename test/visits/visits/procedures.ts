@@ -1,12 +1,13 @@
 /** The procedures of visits. */
 import { z } from 'zod'
-import { Problem } from '../../src/errors/problem.ts'
-import type { Call } from '../../src/procedure/call.ts'
-import { paged } from '../../src/procedure/paging.ts'
-import { found, proceduresWith, unique } from '../../src/procedure/procedure.ts'
-import { create, write, writeIdempotent } from '../../src/procedure/write.ts'
-import { described } from '../support/procedures.ts'
-import type { Stores } from './router.ts'
+import { Problem } from '../../../src/errors/problem.ts'
+import type { Call } from '../../../src/procedure/call.ts'
+import { restMeta } from '../../../src/procedure/meta.ts'
+import { paged } from '../../../src/procedure/paging.ts'
+import { found, proceduresWith, unique } from '../../../src/procedure/procedure.ts'
+import { create, write, writeIdempotent } from '../../../src/procedure/write.ts'
+import type { HelperStore } from '../helpers/store.ts'
+import type { TourStore } from '../tours/store.ts'
 import {
   ListOwners,
   ListVisits,
@@ -20,8 +21,17 @@ import {
   VisitChange,
   Visits,
 } from './schema.ts'
+import type { OwnerStore, VisitStore } from './store.ts'
 
+interface Stores {
+  owners: OwnerStore
+  visits: VisitStore
+  helpers: HelperStore
+  tours: TourStore
+}
 const { procedure } = proceduresWith<Stores>()
+
+const tag = { name: 'visits', description: 'Visits, and the owners to whom they belong.' }
 
 const at = new Date('2026-01-02T03:04:05Z')
 export const example: Visit = {
@@ -49,16 +59,33 @@ async function withOwner(call: Call<Stores>, ownerId: bigint) {
 }
 
 const listOwners = procedure
-  .meta(described('GET', '/owners', { isPaged: true, example: [owner] }))
+  .meta(
+    restMeta({
+      method: 'GET',
+      path: '/owners',
+      tag,
+      summary: 'List owners',
+      description: 'Returns a paginated list of owners, by name.',
+      isPaged: true,
+      example: [owner],
+      sample: "petstore.listOwners.query({ prefix: 'A' })",
+    }),
+  )
   .input(ListOwners)
   .output(paged(Owners))
   .query(({ ctx, input }) => ctx.stores.owners.list(ctx, input))
 
 const createOwner = procedure
   .meta(
-    described('POST', '/owners', {
+    restMeta({
+      method: 'POST',
+      path: '/owners',
+      tag,
+      summary: 'Add an owner',
+      description: 'Adds an owner and returns it.',
       ...{ creates: '/owners/{id}', example: owner, exampleInput: { name: 'Ada' } },
       takesKey: true,
+      sample: "petstore.createOwner.mutate({ name: 'Ada' })",
     }),
   )
   .input(NewOwner)
@@ -66,7 +93,18 @@ const createOwner = procedure
   .mutation(({ ctx, input }) => create(ctx, ctx.stores.owners.newOwner, input))
 
 const getOwner = procedure
-  .meta(described('GET', '/owners/{ownerId}', { notFound: noOwner(3n), example: owner }))
+  .meta(
+    restMeta({
+      method: 'GET',
+      path: '/owners/{ownerId}',
+      tag,
+      summary: 'Get an owner',
+      description: 'Returns one owner.',
+      notFound: noOwner(3n),
+      example: owner,
+      sample: 'petstore.getOwner.query({ ownerId: 3 })',
+    }),
+  )
   .input(OneOwner)
   .output(Owner)
   .query(async ({ ctx, input: { ownerId } }) => {
@@ -75,7 +113,19 @@ const getOwner = procedure
   })
 
 const listVisits = procedure
-  .meta(described('GET', all, { isPaged: true, notFound: noOwner(3n), example: [example] }))
+  .meta(
+    restMeta({
+      method: 'GET',
+      path: all,
+      tag,
+      summary: 'List the visits of an owner',
+      description: 'Returns a paginated list of visits, the latest first.',
+      isPaged: true,
+      notFound: noOwner(3n),
+      example: [example],
+      sample: 'petstore.listVisits.query({ ownerId: 3, urgent: true })',
+    }),
+  )
   .input(ListVisits)
   .output(paged(Visits))
   .query(async ({ ctx, input }) => {
@@ -85,10 +135,16 @@ const listVisits = procedure
 
 const createVisit = procedure
   .meta(
-    described('POST', all, {
+    restMeta({
+      method: 'POST',
+      path: all,
+      tag,
+      summary: 'Add a visit',
+      description: 'Adds a visit of an owner and returns it.',
       creates: '/owners/{ownerId}/visits/{id}',
       takesKey: true,
       ...{ notFound: noOwner(3n), conflict, example, exampleInput: { reference: 'V-1', at } },
+      sample: "petstore.createVisit.mutate({ ownerId: 3, reference: 'V-1', at: new Date() })",
     }),
   )
   .input(NewVisit)
@@ -101,7 +157,17 @@ const createVisit = procedure
   )
 
 const getVisit = procedure
-  .meta(described('GET', one, ofOne))
+  .meta(
+    restMeta({
+      method: 'GET',
+      path: one,
+      tag,
+      summary: 'Get a visit',
+      description: 'Returns one visit.',
+      ...ofOne,
+      sample: 'petstore.getVisit.query({ ownerId: 3, visitId: 7 })',
+    }),
+  )
   .input(OneVisit)
   .output(Visit)
   .query(async ({ ctx, input }) =>
@@ -109,7 +175,18 @@ const getVisit = procedure
   )
 
 const updateVisit = procedure
-  .meta(described('PATCH', one, { ...ofOne, exampleInput: { note: null } }))
+  .meta(
+    restMeta({
+      method: 'PATCH',
+      path: one,
+      tag,
+      summary: 'Change a visit',
+      description: 'Changes what the body names, and returns the visit.',
+      ...ofOne,
+      exampleInput: { note: null },
+      sample: 'petstore.updateVisit.mutate({ ownerId: 3, visitId: 7, note: null })',
+    }),
+  )
   .input(VisitChange)
   .output(Visit)
   .mutation(({ ctx, input }) =>
@@ -121,14 +198,24 @@ const updateVisit = procedure
   )
 
 const removeVisit = procedure
-  .meta(described('DELETE', one, { notFound: noVisit(7n) }))
+  .meta(
+    restMeta({
+      method: 'DELETE',
+      path: one,
+      tag,
+      summary: 'Remove a visit',
+      description: 'Removes a visit, which then has no helpers and is on no tour.',
+      notFound: noVisit(7n),
+      sample: 'petstore.removeVisit.mutate({ ownerId: 3, visitId: 7 })',
+    }),
+  )
   .input(OneVisit)
   .output(z.void())
   .mutation(({ ctx, input }) =>
     write(ctx, async (call) => {
       const { visits, helpers, tours } = call.stores
       const isRemoved = await visits.remove(call, input)
-      found(isRemoved || undefined, noVisit(input.visitId))
+      found(isRemoved, noVisit(input.visitId))
       await tours.leaveOut(call, input.visitId)
       for (const helperId of await helpers.idsOf(call, input.visitId)) {
         await helpers.unlink(call, { ...input, helperId })
@@ -137,7 +224,19 @@ const removeVisit = procedure
   )
 
 const closeVisit = procedure
-  .meta(described('POST', `${one}/close`, { ...ofOne, takesKey: true, conflict: closedAlready }))
+  .meta(
+    restMeta({
+      method: 'POST',
+      path: `${one}/close`,
+      tag,
+      summary: 'Close a visit',
+      description: 'Closes a visit that is open, and counts it for its owner.',
+      ...ofOne,
+      takesKey: true,
+      conflict: closedAlready,
+      sample: 'petstore.closeVisit.mutate({ ownerId: 3, visitId: 7 })',
+    }),
+  )
   .input(OneVisit)
   .output(Visit)
   .mutation(({ ctx, input }) =>

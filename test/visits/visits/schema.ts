@@ -7,8 +7,8 @@ import {
   int64Output,
   textInput,
   textOutput,
-} from '../../src/procedure/fields.ts'
-import { MAX_LIMIT, pagingInputs, textCursor } from '../../src/procedure/paging.ts'
+} from '../../../src/procedure/fields.ts'
+import { MAX_LIMIT, pagingInputs, textCursor } from '../../../src/procedure/paging.ts'
 
 /** Characters of a name. */
 export const NAME = 40

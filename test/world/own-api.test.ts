@@ -1,0 +1,117 @@
+/** A clone of this repository, as it was committed, in which the lines of the documents make an API of one's own. */
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { expect, onTestFinished } from 'vitest'
+import { run } from '../support/client-package.ts'
+import { blocksOf } from '../support/documents.ts'
+import { trial } from './trial.ts'
+
+const repository = path.resolve(import.meta.dirname, '../..')
+
+/** Clones this repository, with the packages that are installed here. */
+function newClone() {
+  const folder = mkdtempSync(path.join(tmpdir(), 'petstore-clone-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  execFileSync('git', ['clone', '--quiet', repository, folder])
+  const modules = path.join(folder, 'node_modules')
+  cpSync(path.join(repository, 'node_modules'), modules, {
+    recursive: true,
+    verbatimSymlinks: true,
+  })
+  const at = (file: string) => path.join(folder, file)
+  return {
+    read: (file: string) => readFileSync(at(file), 'utf8'),
+    write: (file: string, text: string) => writeFileSync(at(file), text),
+    append: (file: string, text: string) => appendFileSync(at(file), text),
+    /** Runs lines by a shell. Throws their output if one fails. */
+    async shell(lines: string): Promise<string> {
+      const { code, output } = await run('sh', ['-ec', lines], folder)
+      expect(code, output.slice(-20_000)).toBe(0)
+      return output
+    },
+  }
+}
+type Clone = ReturnType<typeof newClone>
+
+const CONTRIBUTING = path.join(repository, 'CONTRIBUTING.md')
+
+/** The code of the only block of CONTRIBUTING with these words. */
+function block(words: string): string {
+  const found = blocksOf(CONTRIBUTING).filter(({ code }) => code.includes(words))
+  expect(found, words).toHaveLength(1)
+  return `${found[0]?.code}`
+}
+
+/** Puts the resources of test/visits into the service of a clone, by the lines of CONTRIBUTING. */
+async function addResources({ read, write, shell }: Clone): Promise<void> {
+  await shell(block('for name in visits'))
+  write('src/petstore/resources.ts', block('// src/petstore/resources.ts'))
+  const lines = block('// client/src/memory/stores.ts')
+  const stores = read('client/src/memory/stores.ts')
+  const imports = [
+    "import type { Helper } from '../../../src/petstore/helpers/schema.ts'",
+    "import type { Tour } from '../../../src/petstore/tours/schema.ts'",
+    "import { helpersInMemory, type LinkRow } from './helpers.ts'",
+    "import { toursInMemory } from './tours.ts'",
+    "import { ownersInMemory, type OwnerRow, type VisitRow, visitsInMemory } from './visits.ts'",
+  ]
+  const [head = '', body = ''] = stores.split(/(?<=\nexport function storesInMemory.*\n)/)
+  const own = head.replace('\nimport ', `\n${imports.join('\n')}\nimport `)
+  write('client/src/memory/stores.ts', `${own}${lines}}\n`)
+  expect(body).toContain('petsInMemory')
+  const changelog = read('CHANGELOG.md')
+  const line = '- Visits, which belong to owners, helpers and tours.\n'
+  write('CHANGELOG.md', changelog.replace(/(?<=^## \[Unreleased\]\n\n)/m, line))
+  await shell('npm run format && npm run openapi')
+}
+
+trial('The resources of test/visits, put into the service', async () => {
+  const clone = newClone()
+  await addResources(clone)
+  const status = await clone.shell('git status --porcelain --untracked-files=all')
+  const places = status.split('\n').flatMap((line) => line.slice(3) || [])
+  for (const name of ['visits', 'helpers', 'tours']) {
+    const others = ['visits', 'helpers', 'tours'].filter((other) => other !== name)
+    const own = places.filter((place) => !others.some((other) => place.includes(other)))
+    expect(own.filter((place) => place !== 'openapi.json').length, own.join()).toBeLessThan(10)
+  }
+  await clone.shell(block('npm run check && npx vitest run test/petstore'))
+  return { version: '', result: 'at most nine files each; the tests of CONTRIBUTING are green' }
+})
+
+const OWN_API = path.join(repository, 'docs/own-api.md')
+
+/** Runs the only block of docs/own-api.md with these words, in a clone. */
+async function runOf(clone: Clone, words: string, lines = (code: string) => code): Promise<void> {
+  const found = blocksOf(OWN_API).filter(({ code }) => code.includes(words))
+  expect(found, words).toHaveLength(1)
+  await clone.shell(lines(`${found[0]?.code}`))
+}
+
+trial("An API of one's own, by docs/own-api.md", async () => {
+  const clone = newClone()
+  const { shell, append } = clone
+  await shell('git config user.name Reader && git config user.email reader@example.com')
+  await shell('git switch --quiet --create own')
+  await runOf(clone, "TITLE = '")
+  await addResources(clone)
+  await runOf(clone, 'npm run format')
+  await shell('git add --all && git commit --quiet --message "Visits of a clinic"')
+  await shell('npx vitest run --project sqlite')
+
+  // A later release, which changes what both have.
+  await shell('git switch --quiet main')
+  append(
+    'src/errors/problem.ts',
+    '\n/** @public Of a later release. */\nexport const LATER = true\n',
+  )
+  await shell(`sed -i 's/Adds an animal to the catalogue/Adds one animal to the catalogue/' src/petstore/pets/procedures.ts
+    npm run openapi && git commit --quiet --all --message 'A later release'
+    git switch --quiet own`)
+  await runOf(clone, 'git merge', (code) =>
+    code.replace('git fetch origin && git merge origin/main && npm ci', 'git merge main'),
+  )
+  return { version: '', result: 'check and tests on SQLite are green, and a later commit merges' }
+})
