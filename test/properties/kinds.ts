@@ -34,6 +34,8 @@ const Kinds = z
     key: z.uuid().optional(),
     day: z.iso.date().optional(),
     page: z.url().optional(),
+    unit: z.literal('cm').optional(),
+    sizes: z.record(z.string().max(9), z.int().min(0).max(9)).optional(),
   })
   .meta({ id: 'Kinds' })
 

@@ -6,7 +6,8 @@ import { character, dateTime, integer, name, noDateTime, oddJson } from './value
 export interface Schema {
   $ref?: string
   type?: string | string[]
-  enum?: string[]
+  enum?: unknown[]
+  const?: unknown
   format?: string
   minimum?: number
   maximum?: number
@@ -17,12 +18,25 @@ export interface Schema {
   items?: Schema
   minItems?: number
   maxItems?: number
+  /** The values of a record. */
+  additionalProperties?: Schema
+  propertyNames?: Schema
   anyOf?: Schema[]
   required?: string[]
 }
 
 const known = ['$ref', 'type', 'enum', 'format', 'minimum', 'maximum', 'minLength', 'maxLength']
-const more = ['anyOf', 'pattern', 'properties', 'required', 'items', 'minItems', 'maxItems']
+const more = [
+  'anyOf',
+  'pattern',
+  'properties',
+  'required',
+  'items',
+  'minItems',
+  'maxItems',
+  'const',
+]
+const ofRecords = ['additionalProperties', 'propertyNames']
 /** Keywords that say nothing of the values. */
 const texts = ['description', 'examples', 'default']
 
@@ -36,9 +50,10 @@ function resolve({ $ref, ...schema }: Schema, schemas: Schemas): Resolved {
   const named: Schema | undefined = $ref === undefined ? {} : schemas[$ref.split('/').at(-1) ?? '']
   const { type, ...resolved } = { ...named, ...schema }
   const strange = Object.keys(resolved).filter(
-    (keyword) => ![...known, ...more, ...texts].includes(keyword),
+    (keyword) => ![...known, ...more, ...ofRecords, ...texts].includes(keyword),
   )
   if (!named || strange.length > 0) throw new Error(`Not known yet: ${$ref ?? strange}`)
+  if ('const' in resolved) return { enum: [resolved.const] }
   if (Array.isArray(type)) return { anyOf: type.map((one) => ({ ...resolved, type: one })) }
   return { ...resolved, ...(type !== undefined && { type }) }
 }
@@ -102,6 +117,7 @@ export function valid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown> {
   }
   if (type === 'string') return validText(resolved)
   if (type === 'array') return validList(resolved, schemas)
+  if (resolved.additionalProperties) return validRecord(resolved, schemas)
   if (type === 'object') {
     const fields = Object.entries(properties).map(([field, one]) => [field, valid(one, schemas)])
     // The compiler knows the names only as strings, not as keys of the record.
@@ -142,10 +158,7 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
   const resolved = resolve(schema, schemas)
   const { type, format, properties = {}, required = [] } = resolved
   const options = resolved.enum
-  if (options)
-    return fc
-      .oneof(text, oddJson)
-      .filter((value) => typeof value !== 'string' || !options.includes(value))
+  if (options) return fc.oneof(text, oddJson).filter((value) => !options.includes(value))
   if (resolved.anyOf) {
     const [one, other] = resolved.anyOf
     if (!one || other?.type !== 'null')
@@ -178,6 +191,17 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
       .filter((value) => typeof value !== 'string' || !isValid(value, resolved))
   }
   if (type === 'array') return invalidList(resolved, schemas)
+  if (resolved.additionalProperties) {
+    const wrong = fc.dictionary(
+      keyOf(resolved, schemas),
+      invalid(resolved.additionalProperties, schemas),
+      {
+        minKeys: 1,
+        maxKeys: FEW,
+      },
+    )
+    return fc.oneof(wrong, oddJson.filter(isNoObject))
+  }
   if (type === 'object') {
     const whole = valid(resolved, schemas) as fc.Arbitrary<object> // only objects here
     const spoilt = Object.entries(properties).map(([field, one]) =>
@@ -190,10 +214,7 @@ export function invalid(schema: Schema, schemas: Schemas): fc.Arbitrary<unknown>
         Object.fromEntries(Object.entries(object).filter(([key]) => key !== field)),
       ),
     )
-    const none = oddJson.filter(
-      (value) => typeof value !== 'object' || value === null || Array.isArray(value),
-    )
-    return fc.oneof(...spoilt, ...lacking, none)
+    return fc.oneof(...spoilt, ...lacking, oddJson.filter(isNoObject))
   }
   throw new Error(`Not known yet: ${JSON.stringify(resolved)}`)
 }
@@ -210,6 +231,20 @@ function invalidList(resolved: Resolved, schemas: Schemas): fc.Arbitrary<unknown
   const wrong = counts.map((count) => item.map((one) => Array.from({ length: count }, () => one)))
   return fc.oneof(none, spoilt, ...wrong)
 }
+
+/** Names of a record, none of which is one of every object. */
+const keyOf = ({ propertyNames }: Schema, schemas: Schemas): fc.Arbitrary<string> =>
+  propertyNames
+    ? valid(propertyNames, schemas).map(String)
+    : fc.constantFrom('colour', 'constructor', 'a b', 'é')
+
+function validRecord(resolved: Resolved, schemas: Schemas): fc.Arbitrary<unknown> {
+  const values = valid(resolved.additionalProperties ?? {}, schemas)
+  return fc.dictionary(keyOf(resolved, schemas), values, { maxKeys: FEW, noNullPrototype: true })
+}
+
+const isNoObject = (value: unknown) =>
+  typeof value !== 'object' || value === null || Array.isArray(value)
 
 const isNoText = (value: unknown) => typeof value !== 'string'
 
