@@ -7,7 +7,7 @@ import { petstoreHandlers } from '../../client/src/testing.ts'
 import { Deadline } from '../../db/deadline.ts'
 import { createPetstoreClient, isApiError } from '../support/client.ts'
 import { onceOf } from '../support/keyed.ts'
-import { addPet, newPet } from '../support/pets.ts'
+import { addPet, newPet, petOf } from '../support/pets.ts'
 
 const url = 'https://pets.example/trpc'
 
@@ -52,11 +52,11 @@ test('an idempotency key belongs to one API key and one body, and returns 409 wh
   ]
   // Each concurrent call returns the one pet, or 409.
   for (const result of await Promise.all([create('shop'), create('shop'), create('shop')])) {
-    expect([{ id: 1n, ...rex }, running]).toContainEqual(result)
+    expect([petOf(1n, rex), running]).toContainEqual(result)
   }
-  expect(await create('shop')).toEqual({ id: 1n, ...rex })
-  expect(await create('other')).toEqual({ id: 2n, ...rex })
-  expect(await create('shop')).toEqual({ id: 1n, ...rex })
+  expect(await create('shop')).toEqual(petOf(1n, rex))
+  expect(await create('other')).toEqual(petOf(2n, rex))
+  expect(await create('shop')).toEqual(petOf(1n, rex))
   expect(await create('shop', { ...rex, name: 'Ada' })).toEqual([
     'UNPROCESSABLE_CONTENT',
     422,

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { everyHeader, pageHeaders } from '../support/expect.ts'
 import { newMetrics } from '../support/metrics.ts'
 import { corsMethods } from '../support/operations.ts'
-import { storePets } from '../support/pets.ts'
+import { petOf, storePets } from '../support/pets.ts'
 import { transformer } from '../support/router.ts'
 import { keys, type Service, serviceForFile } from '../support/service.ts'
 import { startUnreachable } from '../support/unreachable.ts'
@@ -156,10 +156,10 @@ const trpcError = ({ code, message, fields }: Problem) => ({
 })
 const data = (output: unknown) => ({ result: { data: output } })
 
-const rex = { id: 1n, name: 'Rex', categoryId: 3n, status: 'sold' }
-const zoe = { id: 2n, name: 'Zoë 😀', categoryId: 3n, status: 'available' }
+const rex = petOf(1n, { status: 'sold' })
+const zoe = petOf(2n, { name: 'Zoë 😀' })
 const plain = (pet: typeof rex) => ({ ...pet, id: Number(pet.id), categoryId: 3 })
-const made = (id: bigint) => ({ id, name: 'Ada', categoryId: 3n, status: 'available' })
+const made = (id: bigint) => petOf(id, { name: 'Ada' })
 const ada = '{"name":"Ada","categoryId":3}'
 const trpcAda = JSON.stringify('[{"name":1,"categoryId":2},"Ada",3]')
 const trpcMistakes = JSON.stringify('[{"name":1,"status":2},"","free"]')
