@@ -22,21 +22,31 @@ const SSL_MODES = ['REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as const
 
 export type SslMode = (typeof SSL_MODES)[number]
 
+/** What a connection with TLS checks, and the files of its certificates, by the names of Node's options. */
+export interface Tls {
+  mode: SslMode
+  files: Partial<Record<'ca' | 'cert' | 'key', string>>
+}
+
 /**
- * Returns what the query of a MySQL URL says: the `ssl-mode`, or the `socketPath` of a server on this
- * machine, or nothing for clear text over TCP. Throws for any other query.
+ * Returns what the query of a MySQL URL says: TLS, or the `socketPath` of a server on this machine, or nothing for
+ * clear text over TCP. Throws for any other query.
  */
-export function mysqlQueryOf({ search, searchParams, hostname }: URL): {
-  sslMode?: SslMode
-  socketPath?: string
-} {
-  if (search === '') return {}
-  const socketPath = searchParams.get('socketPath')
+export function mysqlQueryOf({ searchParams, hostname }: URL): { tls?: Tls; socketPath?: string } {
+  if (searchParams.size === 0) return {}
+  const { socketPath, 'ssl-mode': name, ...named } = Object.fromEntries(searchParams)
   if (searchParams.size === 1 && socketPath?.startsWith('/')) return { socketPath }
-  const sslMode = SSL_MODES.find((name) => search === `?ssl-mode=${name}`)
-  if (!sslMode) throw new TypeError('The query is neither ssl-mode nor socketPath')
+  const mode = SSL_MODES.find((mode) => mode === name)
+  const { 'ssl-ca': ca, 'ssl-cert': cert, 'ssl-key': key } = named
+  const files = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
+  // Not so with another option, one without a value, or one that is there twice.
+  const isKnown = searchParams.size === Object.keys(files).length + 1
+  const isPair = (cert === undefined) === (key === undefined)
+  if (!mode || !isKnown || !isPair) {
+    throw new TypeError('The query is neither ssl-mode, with its certificates, nor socketPath')
+  }
   // mysql2 would compare the certificate of an IP address with the name `localhost`.
   const isAddress = isIP(decodeURIComponent(hostname).replace(/^\[(.*)\]$/, '$1')) > 0
-  if (sslMode === 'VERIFY_IDENTITY' && isAddress) throw new TypeError('An IP address has no name')
-  return { sslMode }
+  if (mode === 'VERIFY_IDENTITY' && isAddress) throw new TypeError('An IP address has no name')
+  return { tls: { mode, files } }
 }

@@ -84,7 +84,7 @@ const variables = z
     /** Undefined for all addresses of this machine. */
     listenHost: host.optional(),
     databaseUrl: text(
-      'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, without ~ for a home folder, or empty',
+      'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name, then also &ssl-ca=FILE, and &ssl-cert=FILE&ssl-key=FILE; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, without ~ for a home folder, or empty',
       isDatabaseUrl,
     )
       // SQLite's own URLs have one slash or three; other programs mean either place by two.

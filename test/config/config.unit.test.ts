@@ -79,6 +79,8 @@ test.each<[Record<string, string>, object]>([
     'mysql://root@localhost/petstore?socketPath=/run/mysqld/mysqld.sock',
     'mysql://root@localhost/petstore?socketPath=/cloudsql/project:region:one',
     'mysql://root@db.example/petstore?ssl-mode=VERIFY_IDENTITY',
+    'mysql://root@db.example/petstore?ssl-ca=ca.pem&ssl-mode=VERIFY_IDENTITY',
+    'mysql://root@db.example/petstore?ssl-key=/k.pem&ssl-mode=VERIFY_CA&ssl-cert=/c.pem&ssl-ca=/ca.pem',
     'sqlite:petstore.db',
     'sqlite:/var/lib/petstore/petstore.db',
     'sqlite:///var/lib/petstore/petstore.db',
@@ -172,7 +174,7 @@ test.each([
 
 const url = 'an http or https URL that ends in /v1'
 const database =
-  'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, without ~ for a home folder, or empty'
+  'mysql://user:password@host:3306/database (special characters percent-encoded; for TLS with ?ssl-mode=REQUIRED, VERIFY_CA, or VERIFY_IDENTITY and a host name, then also &ssl-ca=FILE, and &ssl-cert=FILE&ssl-key=FILE; for a socket with ?socketPath=/path), or sqlite:path, or sqlite:path?create, where the path is that of a file, without ~ for a home folder, or empty'
 const duration = (range: string, example = '15m') => `a duration such as ${example}, from ${range}`
 const wrong: [name: string, expected: string, values: string[]][] = [
   [
@@ -193,6 +195,8 @@ const wrong: [name: string, expected: string, values: string[]][] = [
       ...[
         ...['ssl=true', 'sslmode=require', 'ssl-mode=PREFERRED', 'ssl-mode=required', 'ssl-mode'],
         ...['ssl-mode=', 'ssl-mode=REQUIRED&ssl-mode=REQUIRED', 'ssl-mode=REQUIRED&debug=true'],
+        ...['ssl-cert=c&ssl-key=k', 'ssl-ca=c', 'ssl-mode=REQUIRED&ssl-cert=c'],
+        ...['ssl-mode=REQUIRED&ssl-ca=', 'ssl-mode=REQUIRED&ssl-cert=c&ssl-cert=c&ssl-key=k'],
         ...['charset=utf8', 'ssl-mode=REQUIRED#x', 'socketPath=', 'socketPath=one.sock'],
         'socketPath=/one.sock&charset=utf8',
       ].map((query) => `mysql://user:secret@host/petstore?${query}`),

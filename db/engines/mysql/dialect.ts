@@ -1,6 +1,5 @@
 /** MySQL and MariaDB: Kysely's dialect and the engine. */
 import { type Kysely, MysqlAdapter, MysqlIntrospector, MysqlQueryCompiler, sql } from 'kysely'
-import type { SslOptions } from 'mysql2'
 import type { Database, Engine, EngineParts, RootDatabase } from '../../database.ts'
 import { LockedError } from '../../errors.ts'
 import type { Usage } from '../../line.ts'
@@ -8,7 +7,7 @@ import { TABLES } from '../../migrations.ts'
 import { execute } from '../../statement.ts'
 import type { Tables } from '../../tables.ts'
 import { onSession } from '../../transaction.ts'
-import { mysqlQueryOf, type SslMode } from '../../url.ts'
+import { mysqlQueryOf } from '../../url.ts'
 import { MysqlSessions } from './sessions.ts'
 import { COLLATION, TABLE_LOCK } from './set-up.ts'
 
@@ -25,16 +24,6 @@ const COMMENT = 'created by a migration'
 // texts, as in SQLite.
 const COLLATIONS = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
 
-/**
- * mysql2's options. By default it checks the certificate against Node's authorities, to which
- * NODE_EXTRA_CA_CERTS adds others, and not the host name.
- */
-const TLS: Record<SslMode, SslOptions> = {
-  REQUIRED: { rejectUnauthorized: false },
-  VERIFY_CA: {},
-  VERIFY_IDENTITY: { verifyIdentity: true },
-}
-
 export interface PoolSettings {
   /** Milliseconds for connecting, and for a statement without a deadline; unlimited by default. */
   timeout?: number | undefined
@@ -48,14 +37,14 @@ export interface PoolSettings {
 
 /**
  * Returns the parts of a database on the server of `url` (mysql://user:password@host:port/database), which may end in
- * an `ssl-mode` or a `socketPath`. Throws for any other query.
+ * an `ssl-mode`, with certificates, or a `socketPath`. Throws for any other query.
  */
 export function mysqlParts(
   url: string,
   { timeout, size = 10, usage = { used: 0, waiting: 0 }, warn = () => {} }: PoolSettings,
 ): EngineParts {
   const server = new URL(url)
-  const { sslMode, socketPath } = mysqlQueryOf(server)
+  const { tls, socketPath } = mysqlQueryOf(server)
   server.search = '' // mysql2 would take it for its own options
   const host = decodeURIComponent(server.hostname).replace(/^\[(.*)\]$/, '$1')
   const warned = new Set<string>()
@@ -63,11 +52,11 @@ export function mysqlParts(
     at: socketPath ? { path: socketPath } : { host, port: Number(server.port || 3306) },
     options: {
       uri: server.href,
-      ...(sslMode && { ssl: TLS[sslMode] }),
       ...(socketPath && { socketPath }),
       charset: COLLATION,
       supportBigNumbers: true,
     },
+    tls,
     timeout: timeout ?? CONNECT_TIMEOUT,
     known: new Map(),
     warn(message: string) {

@@ -15,6 +15,7 @@ import {
   RejectedRowError,
   RejectedStatementError,
 } from '../../errors.ts'
+import type { Tls } from '../../url.ts'
 
 /** The server is unable to serve further statements of the connection, so another connection is better. */
 export class UnfitServerError extends DatabaseUnavailableError {}
@@ -120,7 +121,7 @@ function withoutValues(text: string): string {
 const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password'
 
 /** Returns why a connection could not be opened, with the remedy where the server does not say it. */
-export function openError(error: DriverError, isEncrypted: boolean): Error {
+export function openError(error: DriverError, tls: Tls | undefined): Error {
   const { code, errno, message } = error
   if (code === 'AUTH_SWITCH_PLUGIN_ERROR' || code === 'MYSQL_CLEAR_PASSWORD_NOT_ENABLED') {
     // The rest of the driver's message is for programmers.
@@ -128,8 +129,11 @@ export function openError(error: DriverError, isEncrypted: boolean): Error {
     return new Error(`${what}: the user must log in by ${PLUGINS}`, { cause: error })
   }
   // ER_ACCESS_DENIED_ERROR, ER_SECURE_TRANSPORT_REQUIRED
-  if (!isEncrypted && (errno === 1045 || errno === 3159)) {
-    error.message += `; if it requires TLS, DATABASE_URL must end in ?ssl-mode=REQUIRED`
+  if (!tls && (errno === 1045 || errno === 3159)) {
+    error.message += '; if it requires TLS, DATABASE_URL must end in ?ssl-mode=REQUIRED'
+  } else if (!tls?.files.cert && errno === 1045) {
+    error.message +=
+      '; if it requires a client certificate, DATABASE_URL must have ssl-cert and ssl-key, too'
   }
   return error
 }

@@ -14,8 +14,10 @@ import {
 import type { Deadline, Waiter } from '../../deadline.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
 import type { Session, Statement } from '../../session.ts'
+import type { Tls } from '../../url.ts'
 import { mysqlError, NoIndexError, openError, UnfitServerError } from './errors.ts'
 import { type KnownServers, type Server, setUp } from './set-up.ts'
+import { readTls } from './tls.ts'
 
 /**
  * Milliseconds that the log-in may take after TCP has accepted the connection. That is longer than a call
@@ -36,6 +38,8 @@ export interface Address {
   /** Where it listens: a host and a port, or a socket of this machine. */
   at: { host: string; port: number } | { path: string }
   options: ConnectionOptions
+  /** Undefined for clear text. */
+  tls: Tls | undefined
   /** Milliseconds for TCP, and for the session. */
   timeout: number
   /** What its sessions have found out about servers. */
@@ -54,11 +58,12 @@ interface Keeper {
 
 /** Opens a session: the socket, the log-in, the settings. `onLogIn` is called once the server has answered. Throws the reason, for the operator. */
 export async function open(
-  { at, options, timeout, known, warn }: Address,
+  { at, options, tls, timeout, known, warn }: Address,
   keeper: Keeper,
   signal: AbortSignal,
   onLogIn: () => void,
 ): Promise<MysqlSession> {
+  const encrypted = tls && { ssl: readTls(tls) }
   const openedAt = performance.now()
   const keepAlive = { keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY, noDelay: true }
   const socket = connect({ ...at, ...keepAlive }).on('error', () => {}) // each step throws it
@@ -70,7 +75,8 @@ export async function open(
   }
   try {
     await within(timeout, once(socket, 'connect'))
-    const connection = createConnection({ ...options, stream: socket, connectTimeout: 0 })
+    const given = { ...options, ...encrypted, stream: socket, connectTimeout: 0 }
+    const connection = createConnection(given)
     connection.on('error', () => {}) // as above
     await within(LOG_IN_TIMEOUT, promisify(connection.connect).call(connection))
     onLogIn()
@@ -80,7 +86,7 @@ export async function open(
     return new MysqlSession(keeper, { connection, socket, server, mayBatch, openedAt })
   } catch (error) {
     socket.destroy()
-    throw openError(error as Error, options.ssl !== undefined) // Node and mysql2 throw nothing else
+    throw openError(error as Error, tls) // Node and mysql2 throw nothing else
   } finally {
     signal.removeEventListener('abort', close)
   }

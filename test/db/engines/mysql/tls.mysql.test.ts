@@ -1,5 +1,6 @@
-/** Encrypted connections to a MySQL server: `ssl-mode` in DATABASE_URL. */
+/** Encrypted connections to a MySQL server, also with client certificates: `ssl-mode` and others in DATABASE_URL. */
 import { execFileSync } from 'node:child_process'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -20,7 +21,10 @@ const key = path.join(folder, 'key.pem')
 const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
 const made = ['-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate]
 execFileSync('openssl', ['req', '-x509', ...made, ...subject], { stdio: 'pipe' })
-const encrypted = await mysqlForFile([`--ssl-cert=${certificate}`, `--ssl-key=${key}`])
+/** The server's certificate is the authority of its clients, too. */
+const encrypted = await mysqlForFile([
+  ...[`--ssl-cert=${certificate}`, `--ssl-key=${key}`, `--ssl-ca=${certificate}`],
+])
 const clear = await openSql(encrypted.url)
 await clear('set global require_secure_transport = on')
 await clear.close()
@@ -83,4 +87,55 @@ test('REQUIRED never sends clear text: a server without TLS fails the start', as
   expect(await migrate(`${url}?ssl-mode=REQUIRED`)).toEqual(
     fails('Server does not support secure connection'),
   )
+})
+
+/** Makes the certificate and the key of a client, and returns their files. */
+function newClient() {
+  const [cert = '', ownKey = '', request = ''] = ['cert', 'key', 'request'].map((name) =>
+    path.join(newFolder(), `${name}.pem`),
+  )
+  const requested = ['req', '-newkey', 'rsa:2048', '-nodes', '-keyout', ownKey, '-out', request]
+  execFileSync('openssl', [...requested, '-subj', '/CN=client'], { stdio: 'pipe' })
+  const signed = ['x509', '-req', '-in', request, '-CA', certificate, '-CAkey', key]
+  execFileSync('openssl', [...signed, '-set_serial', '2', '-out', cert], { stdio: 'pipe' })
+  return { cert, key: ownKey }
+}
+
+/** Returns the URL of a new database for a new user who needs a client certificate. */
+async function urlOfCertified(query: string): Promise<string> {
+  const url = new URL(await newUrl('REQUIRED', 'localhost'))
+  await using admin = await openSql(encrypted.url + OWN)
+  const name = `certified${url.pathname.slice(-8)}`
+  await admin(`create user ${name}@'%' identified by 'secret' require x509`)
+  await admin(`grant all on *.* to ${name}@'%'`)
+  return Object.assign(url, { username: name, password: 'secret', search: query }).href
+}
+
+test('a user with REQUIRE X509 logs in by ssl-cert and ssl-key, and ssl-ca is the authority', async () => {
+  const client = newClient()
+  const query = `?ssl-key=${client.key}&ssl-ca=${certificate}&ssl-mode=VERIFY_IDENTITY&ssl-cert=${client.cert}`
+  const url = await urlOfCertified(query)
+  expect(await migrate(url)).toMatchObject(good)
+  const without = url.replace(query, '?ssl-mode=REQUIRED')
+  const remedy =
+    'if it requires a client certificate, DATABASE_URL must have ssl-cert and ssl-key, too'
+  expect(await migrate(without)).toEqual(fails(`Access denied for user .*; ${remedy}`))
+  const foreign = url.replace(`ssl-ca=${certificate}`, `ssl-ca=${client.cert}`)
+  expect(await migrate(foreign)).toEqual(fails('self-signed certificate'))
+})
+
+test('certificates are read again when a connection is opened, and wrong ones end no process', async () => {
+  const [client, files] = [newClient(), newClient()]
+  const query = `?ssl-mode=REQUIRED&ssl-cert=${files.cert}&ssl-key=${files.key}`
+  const url = await urlOfCertified(query)
+  const look = async (db: Awaited<ReturnType<typeof connect>>) =>
+    (await execute(db, sql`select 1 as one`)).rows
+  const db = await connect(url)
+  onTestFinished(() => db.destroy())
+  writeFileSync(files.cert, 'half a certif')
+  await expect(look(db)).rejects.toThrow('cannot be used')
+  copyFileSync(client.cert, files.cert) // of another key
+  await expect(look(db)).rejects.toThrow('cannot be used')
+  copyFileSync(client.key, files.key)
+  await vi.waitFor(async () => expect(await look(db)).toEqual([{ one: 1n }]), 20_000)
 })
