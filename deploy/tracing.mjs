@@ -9,7 +9,10 @@ import { MySQL2Instrumentation } from '@opentelemetry/instrumentation-mysql2'
 import { NodeSDK } from '@opentelemetry/sdk-node'
 
 if (existsSync('.env')) process.loadEnvFile()
-process.env.OTEL_SERVICE_NAME ??= 'petstore'
+// It would take precedence over a service.name among the attributes.
+if (!/(^|,)\s*service\.name\s*=/.test(process.env.OTEL_RESOURCE_ATTRIBUTES)) {
+  process.env.OTEL_SERVICE_NAME ||= 'petstore'
+}
 // The service has metrics and a log of its own.
 process.env.OTEL_METRICS_EXPORTER ??= 'none'
 process.env.OTEL_LOGS_EXPORTER ??= 'none'

@@ -22,22 +22,28 @@ interface Span {
   attributes: { key: string; value: { stringValue?: string } }[]
 }
 
-const attribute = (span: Span | undefined, name: string) =>
+const attribute = (span: Pick<Span, 'attributes'> | undefined, name: string) =>
   span?.attributes.find(({ key }) => key === name)?.value.stringValue
 
 /** Starts a collector, which receives spans as JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). */
 async function startCollector() {
   const spans: Span[] = []
+  const names = new Set<string | undefined>()
   const server = createServer(async (req, res) => {
-    const body = (await json(req)) as { resourceSpans: { scopeSpans: { spans: Span[] }[] }[] }
+    const body = (await json(req)) as {
+      resourceSpans: { resource: Pick<Span, 'attributes'>; scopeSpans: { spans: Span[] }[] }[]
+    }
     if (req.url === '/traces') {
-      spans.push(...body.resourceSpans.flatMap((it) => it.scopeSpans.flatMap(({ spans }) => spans)))
+      for (const { resource, scopeSpans } of body.resourceSpans) {
+        names.add(attribute(resource, 'service.name'))
+        spans.push(...scopeSpans.flatMap(({ spans }) => spans))
+      }
     }
     res.end('{}')
   }).listen(0, '127.0.0.1')
   onTestFinished(() => server.close().closeAllConnections())
   await once(server, 'listening')
-  return { spans, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/traces` }
+  return { spans, names, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/traces` }
 }
 
 const [, packages = ''] = /^npm install --no-save (.+)$/m.exec(readRoot('docs/operating.md')) ?? []
@@ -61,6 +67,7 @@ npmTrial('OpenTelemetry for Node', packages.split(' '), async ({ folder }) => {
     NODE_OPTIONS: `--import=${file}`,
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=shop-b',
   })
   onTestFinished(async () => void (await server.end()))
   const call = keyedFetch(server.origin, key)
@@ -72,6 +79,7 @@ npmTrial('OpenTelemetry for Node', packages.split(' '), async ({ folder }) => {
   expect((await call('/readyz')).status).toBe(200)
   expect(await server.end('SIGTERM')).toBe(0)
 
+  expect(collector.names).toEqual(new Set(['shop-b']))
   const named = (name: string) => collector.spans.filter((span) => span.name === name)
   const [create] = named('createPet')
   expect(create).toMatchObject({ traceId: TRACE, parentSpanId: CALLER })
