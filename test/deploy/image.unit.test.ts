@@ -144,6 +144,17 @@ test.each([
   expect(environment.MYSQL_TAG).toMatch(/^\$\{MYSQL_TAG:-\}$/)
 })
 
+test('compose checks the health as the image, whose check Podman drops', () => {
+  const [, interval, timeout, start_period, test] =
+    /^--interval=(\w+) --timeout=(\w+) --start-period=(\w+) CMD (.+)$/.exec(
+      said(/HEALTHCHECK/).join(),
+    ) ?? []
+  expect(parse(compose).services.petstore.healthcheck).toEqual({
+    test: ['CMD', ...JSON.parse(`${test}`)],
+    ...{ interval, timeout, start_period },
+  })
+})
+
 test('compose makes the first key when MySQL is ready, and starts the service after it', () => {
   const service = (name: string) =>
     compose
