@@ -123,6 +123,10 @@ const PLUGINS = 'mysql_native_password, caching_sha2_password or sha256_password
 /** Returns why a connection could not be opened, with the remedy where the server does not say it. */
 export function openError(error: DriverError, tls: Tls | undefined): Error {
   const { code, errno, message } = error
+  if (error instanceof EvalError) {
+    const reason = 'the driver compiles a function for each kind of row: start Node without'
+    return new Error(`${reason} --disallow-code-generation-from-strings`, { cause: error })
+  }
   if (code === 'AUTH_SWITCH_PLUGIN_ERROR' || code === 'MYSQL_CLEAR_PASSWORD_NOT_ENABLED') {
     // The rest of the driver's message is for programmers.
     const [what] = message.split(/[,.] /)

@@ -14,6 +14,7 @@ import { pass } from '../../../support/clock.ts'
 import { mysqlForFile, newDatabase } from '../../../support/database.ts'
 import { running, until } from '../../../support/instance.ts'
 import { addPet } from '../../../support/pets.ts'
+import { programs, runToEnd } from '../../../support/process.ts'
 import { createKey } from '../../../support/service.ts'
 import { openSql } from '../../../support/sql.ts'
 
@@ -290,6 +291,20 @@ test('a user who needs TLS: the reason names ssl-mode', async () => {
     /^Access denied for user .*; if it requires TLS, DATABASE_URL must end in \?ssl-mode=REQUIRED$/
   expect(await reason(withUser('secure'))).toMatch(remedy)
   expect(await reason(withUser('nobody', '?ssl-mode=REQUIRED'))).not.toMatch(/ssl-mode/)
+})
+
+test('a Node that may compile no code: the reason names the option', async () => {
+  const option = '--disallow-code-generation-from-strings'
+  const variables = { DATABASE_URL: url, NODE_OPTIONS: option }
+  expect(await runToEnd(programs.migrate, variables)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(
+      new RegExp(
+        `^DATABASE_URL: cannot use the database \\S+: .+: start Node without ${option}\n$`,
+      ),
+    ),
+  })
 })
 
 test('a plugin that the driver does not know: the reason names those that work', async ({
