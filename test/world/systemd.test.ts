@@ -52,15 +52,21 @@ END
     await run('systemctl stop petstore other@3000')
 
     await run('systemctl start petstore && curl --fail localhost:3000/readyz')
-    const exposure = await run('systemd-analyze security petstore')
-    expect(Number(/exposure level .*: ([\d.]+)/.exec(exposure)?.[1])).toBeLessThan(1.5)
+    for (const unit of ['petstore', 'petstore-backup']) {
+      const exposure = await run(`systemd-analyze security ${unit}`)
+      expect(Number(/exposure level .*: ([\d.]+)/.exec(exposure)?.[1])).toBeLessThan(1.5)
+    }
     expect(await run('journalctl -t petstore')).toContain('Petstore is running')
 
-    await run('systemctl start petstore-backup.timer petstore-backup')
-    // An upgrade, to the same release, by the lines of the page: the data move along.
-    await run(`touch /opt/petstore/.env; ${BESIDE}; ${upgrade('systemctl stop')}`)
+    // Two upgrades in a row, to the same release, by the lines of the page: data and backups stay.
+    await run(`touch /opt/petstore/.env; systemctl start petstore-backup.timer
+      install -d -o petstore /opt/petstore/data/backups; touch /opt/petstore/data/backups/petstore-2099-01-02T023000Z.db
+      ${BESIDE}; ${upgrade('systemctl stop')}; ${upgrade('/data/backups')}
+      ${BESIDE}; ${upgrade('systemctl stop')}`)
     await run('systemctl is-active petstore && curl --fail localhost:3000/readyz')
-    expect(await run('ls /opt/petstore/data/backups')).toMatch(/^petstore-.+\.db\n$/)
+    expect(await run("stat --format '%U %a' /var/backups/petstore")).toBe('petstore 700\n')
+    const backups = /^petstore-20[2-8].+\.db\npetstore-2099-01-02T023000Z\.db\n$/
+    expect(await run('ls /var/backups/petstore; ls /opt/petstore/data/backups')).toMatch(backups)
 
     await run('systemctl stop petstore; echo PORT=abc > /opt/petstore/.env')
     await expect(run('systemctl start petstore')).rejects.toThrow('Job for petstore.service failed')
@@ -107,11 +113,20 @@ END
         await Promise.all(Array.from({ length: 10 }, caller))
         console.log(JSON.stringify(counts))
 END
+      install -d -o petstore /opt/petstore/data
       /opt/petstore/bin/node /tmp/calls.mjs > /tmp/counts &
       for restart in $(seq 10); do systemctl restart petstore@9464; systemctl restart petstore@9465; done
       ${BESIDE}; ${upgrade('petstore@9464')}
       touch /tmp/restarted; wait; cat /tmp/counts`)
     expect(JSON.parse(calls)).toEqual({ 200: expect.any(Number) })
+    // A dump, by a drop-in, where there is no data/.
+    await run(`rm -r /opt/petstore/data; cd /opt/petstore; sudo -u petstore bin/keys create x --forever
+      mkdir /etc/systemd/system/petstore-backup.service.d
+      sed -n 's/^# \\(\\[Service\\]\\|ExecStart=\\)/\\1/p' deploy/petstore-backup.service |
+        sed 's/mysqldump --defaults-extra-file=[^ ]*/mariadb-dump --host=127.0.0.1 --password=sesame/' \\
+        > /etc/systemd/system/petstore-backup.service.d/override.conf
+      systemctl daemon-reload; systemctl start petstore-backup`)
+    expect(await run('ls /var/backups/petstore')).toMatch(/^petstore-20[2-8].+\.sql$/m)
     return {
       version: /systemd (\d+)/.exec(await run('systemctl --version'))?.[1] ?? '',
       result: `ten rolling restarts and an upgrade refuse none of ${JSON.parse(calls)[200]} calls; few rights; a wrong variable ends the attempts`,
