@@ -83,6 +83,8 @@ export async function start<Stores>(
   const app = createApp(config, api, service, telemetry, readiness)
   const { port, listenHost: host, reusePort } = config
   const ofMetrics = { port: config.metricsPort, host: config.metricsHost }
+  // The first connection: the log says now, and not with the first call, what is wrong with the server.
+  await readiness.isReady()
   if (metrics) await listen('METRICS_PORT', metrics.server, ofMetrics)
   await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
   // Last: a key is shown once, and a start that fails shows nothing.

@@ -25,6 +25,7 @@ async function create(count: number, { increment = 1, changes = [] as string[], 
   const service = await startService({}, { database: { ...database, url: serverUrl.href } })
   onTestFinished(service.stop)
   const begun = proxy.statements.length
+  const warned = service.logged.filter((line) => /may hide triggers from the user/.test(line))
   const names = Array.from({ length: count }, (_, index) => `${index} of ${count}`)
   const inputs = names.map((name, index) => [index, transformer.serialize({ name, categoryId: 3 })])
   const answer = await service.fetch(`/trpc/${names.map(() => 'createPet').join()}?batch=1`, {
@@ -33,6 +34,8 @@ async function create(count: number, { increment = 1, changes = [] as string[], 
   })
   return {
     service,
+    /** What the start said about the rights of the user. */
+    warned,
     names,
     results: (await answer.json()) as { result?: { data: string } }[],
     rows: () => service.sql('select id, name from pets'),
@@ -67,7 +70,8 @@ test.each([
     },
   ],
 ])('ids by %s: %i creations of one batch have their own', async (_, count, given) => {
-  const { names, results, rows, inserts } = await create(count, given)
+  const { names, results, rows, inserts, warned } = await create(count, given)
+  expect(warned).toHaveLength('user' in given ? 1 : 0)
   const kept = new Map((await rows()).map(({ id, name }) => [id, name]))
   for (const [index, { result }] of results.entries()) {
     const { id, name } = transformer.deserialize(`${result?.data}`) as { id: bigint; name: string }

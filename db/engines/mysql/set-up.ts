@@ -204,25 +204,28 @@ async function showsTriggers(
 const quoted = (name: string) => `\`${name.replaceAll('`', '``')}\``
 
 /**
- * Returns all tables of one database, as a grant names them. In a name, `_` and `%` are wildcards, unless the server
- * has `partial_revokes` (https://dev.mysql.com/doc/refman/9.4/en/grant.html).
+ * Returns all tables of one database, as a grant names them. In a name, `_` and `%` are wildcards and `\` escapes them,
+ * unless the server has `partial_revokes` (https://dev.mysql.com/doc/refman/9.4/en/grant.html).
  */
 export const exactly = (database: string, hasWildcards: boolean): string =>
-  `${quoted(hasWildcards ? database.replace(/[_%]/g, String.raw`\$&`) : database)}.*`
+  `${quoted(hasWildcards ? database.replace(/[_%\\]/g, String.raw`\$&`) : database)}.*`
 
 /**
- * Whether the lines of `show grants` certainly give the right TRIGGER for all tables of the service: for `exact`ly this
- * database, or for each table; or everywhere, or for a name with wildcards that is that of the database, unless another
- * line may be an exception: one that revokes a right, or that gives other rights for a database or a pattern.
+ * Whether the lines of `show grants` certainly give the right TRIGGER for all tables of the service: everywhere, and
+ * revoked nowhere; for `exact`ly this database; for a name with wildcards that is that of the database, unless another
+ * line gives other rights for a database or a pattern; or for each table.
  */
 export function hasTriggerRight(lines: string[], database: string, exact: string): boolean {
   const hasRight = (line: string) => /^GRANT (?:ALL PRIVILEGES|(?:.+, )?TRIGGER)\b/.test(line)
   const isGiven = (place: string) =>
     lines.some((line) => hasRight(line) && line.includes(` ${place} TO `))
-  const isPlain = lines.every((line) => hasRight(line) || !/^REVOKE|`\.\* TO /.test(line))
+  const isRevoked = lines.some((line) => line.startsWith('REVOKE'))
+  const isPlain =
+    !database.includes('\\') && lines.every((line) => hasRight(line) || !/`\.\* TO /.test(line))
   return (
+    (isGiven('*.*') && !isRevoked) ||
     isGiven(exact) ||
-    (isPlain && (isGiven('*.*') || isGiven(`${quoted(database)}.*`))) ||
+    (isGiven(`${quoted(database)}.*`) && isPlain) ||
     TABLES.every((table) => isGiven(`${quoted(database)}.${quoted(table)}`))
   )
 }

@@ -86,6 +86,8 @@ const usage = `GRANT USAGE ON *.* ${to}`
 test.each<[what: string, lines: string[], isSo: boolean]>([
   ['all rights everywhere', [all('*.*')], true],
   ['TRIGGER everywhere', [trigger('*.*')], true],
+  ['all rights everywhere, and others for another database', [all('*.*'), some('`shop`.*')], true],
+  ['all rights everywhere, and others here', [all('*.*'), some('`pet\\_store`.*')], true],
   ['all rights for the database', [usage, all('`pet_store`.*')], true],
   ['a name with an escaped underscore', [usage, all('`pet\\_store`.*')], true],
   ['a pattern', [usage, all('`pet%`.*')], false],
@@ -136,6 +138,14 @@ test.each<[what: string, lines: string[], isSo: boolean]>([
   ['nothing: a proxy has refused the question', [], false],
 ])('%s: whether the server shows all triggers', (_, lines, isSo) => {
   expect(hasTriggerRight(lines, 'pet_store', exactly('pet_store', true))).toBe(isSo)
+})
+
+test('a name with a backslash is no pattern that another database has', () => {
+  const name = 'pet\\_shop'
+  const exact = exactly(name, true)
+  expect(hasTriggerRight([usage, all('`pet\\_shop`.*')], name, exact), 'of pet_shop').toBe(false)
+  expect(hasTriggerRight([usage, all('`pet\\\\\\_shop`.*')], name, exact)).toBe(true)
+  expect(hasTriggerRight([usage, all('`pet\\_shop`.*')], name, exactly(name, false))).toBe(true)
 })
 
 test('a server with partial_revokes has no patterns: an escaped name is that of another database', () => {
