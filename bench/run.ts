@@ -100,7 +100,8 @@ const trpcPeer = peer('tRPC + trpc-to-openapi + Kysely, as in their READMEs', 't
 // Fastify is not a dependency: npm would install it in production, too, as an optional peer of
 // trpc-to-openapi.
 const hasFastify = existsSync(path.join(import.meta.dirname, 'peers/node_modules/fastify'))
-const fastify = hasFastify ? [peer('Fastify + mysql2 prepared statements', 'fastify.ts')] : []
+const byFastify = (driver: string, file: string) =>
+  hasFastify ? [peer(`Fastify + ${driver} prepared statements`, file)] : []
 
 const beside = options.beside === undefined ? undefined : await serviceOf(options.beside)
 const services = [...(beside ? [beside] : []), service]
@@ -128,7 +129,7 @@ const parts = {
     cases: restCases(),
     contestants: [
       byHand.mysql,
-      ...fastify,
+      ...byFastify('mysql2', 'fastify-mysql.ts'),
       peer('Express + zod + Kysely', 'express.ts'),
       trpcPeer,
       ...services,
@@ -137,7 +138,7 @@ const parts = {
   sqlite: {
     title: 'REST on SQLite',
     cases: restCases(),
-    contestants: [byHand.sqlite, ...services],
+    contestants: [byHand.sqlite, ...byFastify('`node:sqlite`', 'fastify-sqlite.ts'), ...services],
   },
   trpc: { title: 'tRPC on MySQL', cases: trpcCases, contestants: [trpcPeer, ...services] },
 }
