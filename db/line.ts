@@ -76,8 +76,6 @@ export class Group {
 interface LineSettings {
   /** Maximum number of inputs of a statement. */
   maxSize: number
-  /** Whether an entry that is alone waits for no turn. */
-  mayBeAtOnce: boolean
   /** The line keeps these numbers current, as the queue does. */
   usage: Usage
   /** Is called when entries become due. */
@@ -155,8 +153,7 @@ export class Line {
     const gathering = this.#gathering
     if (isLoan(this.work)) this.#endGathering(gathering)
     // The calls of a batch come in one moment.
-    else if (isAlone && this.#settings.mayBeAtOnce)
-      queueMicrotask(() => this.#endGathering(gathering))
+    else if (isAlone) queueMicrotask(() => this.#endGathering(gathering))
     // Clients that are answered in this turn send their next requests in the following one: with one turn, pages
     // and mixed calls were a twentieth slower.
     else setImmediate(() => setImmediate(this.#endGathering, gathering))

@@ -13,8 +13,8 @@ export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
 /** What all plans have. `Shared` is the result, once for each input; `Output` is what each caller gets of it. */
 interface Common<Input, Output, Shared> {
   readonly use: 'read' | 'write'
-  /** Maximum number of inputs that run together, in a database of this process and on a server. */
-  readonly maxSize: { readonly inProcess: number; readonly server: number }
+  /** Maximum number of inputs that run together. */
+  readonly maxSize: number
   /** Whether inputs run together only on a session with consecutive ids. */
   readonly needsConsecutiveIds?: boolean
   /** The kind of an input: only inputs of one kind run together. */
@@ -100,11 +100,12 @@ export class Statements {
     session: Session,
     deadline: Deadline,
   ): Promise<Shared[]> {
-    const result = await session.execute<never>(this.#statementOf(plan, inputs), deadline)
+    const result = await session.execute<never>(this.statementOf(plan, inputs), deadline)
     return plan.split(result, inputs)
   }
 
-  #statementOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): Statement {
+  /** Returns the statement of inputs of one kind. */
+  statementOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): Statement {
     const query = this.#compiledOf(plan, inputs)
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? parameter.valueOf(inputs) : parameter,

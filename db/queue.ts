@@ -7,7 +7,8 @@
  *
  * | A call | begins |
  * |---|---|
- * | while a server is idle, and the latest statement of its line had one call | at once, with the calls of the same moment |
+ * | that reads the embedded database | at once, unless a transaction of this process or a lock of another one is in its way |
+ * | while no session is in use, and the latest statement of its line had one call | at once, with the calls of the same moment |
  * | while a session may be used | after the next turn of the event loop, with the calls that arrive until then |
  * | while a statement of its line ends | then |
  * | while all sessions that its line may have are in use | once one is free, in the order in which the lines became due |
@@ -41,14 +42,10 @@ const mostOfALine = (sessions: number): number =>
 export interface QueueSettings {
   /** Maximum number of sessions in use. */
   size: number
-  /** Maximum number of sessions in use that may write. */
-  writers?: number
   /** Milliseconds that a statement without a deadline may take; unlimited by default. */
   timeout?: number | undefined
   /** The queue keeps these numbers current. */
   usage?: Usage
-  /** Whether the database works in this process, which waits for it. */
-  isInProcess: boolean
 }
 
 const LOANS: Record<Use, Loan> = {
@@ -67,7 +64,6 @@ interface GroupOutcome {
 export class Queue implements Runner, Demand {
   readonly statements: Statements
   readonly timeout: number
-  readonly #isInProcess: boolean
   readonly #size: number
   readonly #writers: number
   readonly #ofALine: Record<'read' | 'write', number>
@@ -86,16 +82,15 @@ export class Queue implements Runner, Demand {
   /** `createSessions` returns the sessions that the queue uses. */
   constructor(
     statements: Statements,
-    { size, writers, timeout, usage, isInProcess }: QueueSettings,
+    { size, timeout, usage }: QueueSettings,
     createSessions: (demand: Demand) => Sessions,
   ) {
     this.statements = statements
     this.#size = size
-    this.#writers = writers ?? Math.max(1, Math.floor(size * WRITERS))
+    this.#writers = Math.max(1, Math.floor(size * WRITERS))
     this.#ofALine = { read: mostOfALine(size), write: mostOfALine(this.#writers) }
     this.timeout = timeout ?? Number.POSITIVE_INFINITY
     this.#usage = usage ?? { used: 0, waiting: 0 }
-    this.#isInProcess = isInProcess
     this.#sessions = createSessions(this)
   }
 
@@ -104,11 +99,12 @@ export class Queue implements Runner, Demand {
     input: Input,
     deadline: Deadline,
   ): Promise<Output> {
-    const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
-    const identity = plan.identityOf?.(input)
     for (let attempt = 0; ; attempt++) {
       try {
-        return plan.output(await this.#wait(line, input, identity, deadline))
+        const now = this.#readNow(plan, input, deadline)
+        if (now) return plan.output(now.shared)
+        const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
+        return plan.output(await this.#wait(line, input, plan.identityOf?.(input), deadline))
       } catch (error) {
         if ('runTogether' in plan || plan.blamesOne?.(error)) throw error
         await pauseOrThrow(attempt, error, plan.use === 'read', deadline)
@@ -126,12 +122,27 @@ export class Queue implements Runner, Demand {
     // A read does not wait behind writes. Raw SQL may write.
     const byQuery = SelectQueryNode.is(statement.query) ? 'read' : 'write'
     const use = statement.isForReadiness ? 'readiness' : byQuery
+    this.#refuse(deadline)
+    const now = use !== 'write' && this.#sessions.readNow?.(statement, false)
+    if (now) return now
     const session = await this.borrow(use, deadline)
     try {
       return await session.execute<Row>(statement, deadline)
     } finally {
       this.giveBack(session, use)
     }
+  }
+
+  /** Returns the result of an input, if the database works in this process, and the input need not wait. */
+  #readNow<Input, Shared>(
+    plan: Plan<Input, unknown, Shared>,
+    input: Input,
+    deadline: Deadline,
+  ): { shared: Shared } | undefined {
+    if (plan.use !== 'read' || 'runTogether' in plan || !this.#sessions.readNow) return undefined
+    this.#refuse(deadline)
+    const result = this.#sessions.readNow(this.statements.statementOf(plan, [input]), true)
+    return result && { shared: plan.split(result, [input])[0] as Shared } // the one of the input
   }
 
   /** Resolves to a session for this use alone, until `giveBack`. Throws as `execute`. */
@@ -159,11 +170,10 @@ export class Queue implements Runner, Demand {
   #lineOf(work: Line['work'], kind: string): Line {
     const known = this.#lines.get(work)?.get(kind)
     if (known) return known
+    // In this process a statement costs no round trip.
+    const isSingle = isLoan(work) || (work.use === 'read' && this.#sessions.readNow)
     const line = new Line(work, {
-      maxSize: isLoan(work) ? 1 : work.maxSize[this.#isInProcess ? 'inProcess' : 'server'],
-      // A statement of a database in this process blocks the process: the requests of the turn are read before.
-      // Otherwise pages are a twentieth slower, and their p99 doubles.
-      mayBeAtOnce: !this.#isInProcess,
+      maxSize: isSingle ? 1 : work.maxSize,
       usage: this.#usage,
       onDue: this.#onDue,
       onEmpty: this.#forget,
@@ -175,12 +185,18 @@ export class Queue implements Runner, Demand {
 
   /** Lets an input wait in a line, and resolves to its result. Throws OverloadedError if the line is full. */
   async #wait(line: Line, input: unknown, identity: unknown, deadline: Deadline): Promise<unknown> {
-    refuseInTransaction()
-    const refusal = deadline.reason ?? this.#ended ?? (line.isFull ? OVERLOADED : undefined)
-    if (refusal) throw refusal
+    this.#refuse(deadline)
+    if (line.isFull) throw OVERLOADED
     const { promise } = line.join(input, identity, deadline)
     if (line.isDue) this.decide() // it may need another session now
     return await promise
+  }
+
+  /** Throws in a transaction, after the deadline, and after the end. */
+  #refuse(deadline: Deadline): void {
+    refuseInTransaction()
+    const refusal = deadline.reason ?? this.#ended
+    if (refusal) throw refusal
   }
 
   readonly #onDue = (line: Line): void => {

@@ -27,7 +27,7 @@ export function inserts<Row, Table extends WithId>(
 ): StatementPlan<Row, bigint, bigint> {
   return {
     use: 'write',
-    maxSize: { inProcess: MAX_ROWS, server: MAX_ROWS },
+    maxSize: MAX_ROWS,
     needsConsecutiveIds: true,
     build: (db, values) =>
       db.kysely.insertInto(table).values(values.map((value) => columns(value, db))),

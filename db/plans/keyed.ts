@@ -53,7 +53,7 @@ export function withKeys<Row>(
 ): TransactionPlan<KeyedRow<Row>, bigint, RowOutcome> {
   return {
     use: 'write',
-    maxSize: { inProcess: MAX_KEYED_ROWS, server: MAX_KEYED_ROWS },
+    maxSize: MAX_KEYED_ROWS,
     runTogether: (inputs, session, deadline, statements) =>
       transact(session, deadline, async () => {
         const run = { session, deadline, statements }

@@ -21,7 +21,7 @@ export function lookUp<Key, Row extends object>({
 }: LookUp<Key, Row>): StatementPlan<Key, Row | undefined, Row | undefined> {
   return {
     use: 'read',
-    maxSize: { inProcess: MAX_KEYS, server: MAX_KEYS },
+    maxSize: MAX_KEYS,
     identityOf,
     // Only powers of two, so that there are few queries.
     roomFor: (count) => Math.min(2 ** Math.ceil(Math.log2(count)), MAX_KEYS),

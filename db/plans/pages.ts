@@ -112,7 +112,7 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
   return {
     use: 'read',
     // Pages of one statement are ordered here, and texts as their database orders them only there.
-    maxSize: { inProcess: 1, server: column ? 1 : 8 },
+    maxSize: column ? 1 : 8,
     identityOf: textOf,
     // The schema of a query leaves few sets of fields.
     kindOf(query) {

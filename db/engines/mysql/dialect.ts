@@ -71,7 +71,7 @@ export function mysqlParts(
       createIntrospector: (db: Kysely<unknown>) => new MysqlIntrospector(db),
     },
     engine: new MysqlEngine(),
-    settings: { size, timeout, usage, isInProcess: false },
+    settings: { size, timeout, usage },
     createSessions: (demand) => new MysqlSessions(address, size, demand),
   }
 }

@@ -29,12 +29,8 @@ const BEGIN = CompiledQuery.raw('begin immediate')
 const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
-/**
- * The sessions of a file: one that writes or has the open transaction, and one that reads while the first waits
- * for the lock of another process. A statement blocks the process, so more would gain nothing.
- */
-const SIZE = 2
-const WRITERS = 1
+/** The sessions of a file, which write or wait: what reads needs none. A statement blocks the process, so more would gain nothing. */
+const SIZE = 1
 
 /**
  * Returns the parts of a database in the SQLite file at `path`, which is created with its folder if it is missing
@@ -51,11 +47,12 @@ export function sqliteParts(path: string, mayCreate: boolean, timeout = LOCK_TIM
       createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
     },
     engine: new SqliteEngine(file),
-    settings: { size: SIZE, writers: WRITERS, isInProcess: true },
+    settings: { size: SIZE },
     createSessions: () => ({
       take: () => idle.pop() ?? new SqliteSession(file),
       prepare() {},
       giveBack: (session) => void idle.push(session),
+      readNow: (statement, isShared) => file.readNow(statement, isShared),
       close: () => file.close(),
     }),
   }

@@ -17,6 +17,7 @@ import type { Statement } from '../../session.ts'
 import { sqliteError, withReason } from './errors.ts'
 import { Owner } from './owner.ts'
 import { Place, refuseLeftovers } from './place.ts'
+import { SharedReads } from './shared-reads.ts'
 
 /** Milliseconds between two attempts while another process holds the write lock. */
 const LOCK_INTERVAL = 5
@@ -36,6 +37,7 @@ export class SqliteFile {
   readonly #mayCreate: boolean
   readonly #timeout: number
   readonly #owner = new Owner()
+  readonly #shared = new SharedReads(() => this.#version())
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
   #place: Place | undefined
@@ -105,8 +107,7 @@ export class SqliteFile {
       try {
         return this.#run<Row>(statement)
       } catch (cause) {
-        const error = this.#reasonOf(sqliteError(cause))
-        if (error instanceof BrokenDatabaseError) this.#stopUsing(error)
+        const error = this.#errorOf(cause)
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
         this.#owner.set(this.#database?.isTransaction ? session : undefined)
@@ -114,6 +115,38 @@ export class SqliteFile {
       // SQLite's own wait, `busy_timeout`, would block the whole process.
       await setTimeout(LOCK_INTERVAL)
     }
+  }
+
+  /**
+   * Executes a read now. Undefined while a session has a transaction, or another process a lock against readers.
+   * `isShared`: an equal one of this turn may give its rows. Throws the errors of `sqliteError`.
+   */
+  readNow(statement: Statement, isShared: boolean): QueryResult<never> | undefined {
+    if (!this.#owner.isNone) return undefined
+    try {
+      const found = isShared && this.#shared.find(statement)
+      if (found) return found
+      const result = this.#run<never>(statement)
+      if (isShared) this.#shared.keep(statement, result)
+      return result
+    } catch (cause) {
+      const error = this.#errorOf(cause)
+      if (error instanceof LockedError) return undefined
+      throw error
+    }
+  }
+
+  /** Returns what is another after each commit of another process: https://sqlite.org/pragma.html#pragma_data_version */
+  #version(): unknown {
+    const { statement } = this.#prepare(this.#database as DatabaseSync, 'pragma data_version')
+    return (statement.get() as unknown as unknown[])[0] // it has one row, an array as all
+  }
+
+  /** Returns an error of a statement as one of db/errors.ts, and takes note of it. */
+  #errorOf(cause: unknown): unknown {
+    const error = this.#reasonOf(sqliteError(cause))
+    if (error instanceof BrokenDatabaseError) this.#stopUsing(error)
+    return error
   }
 
   /** Returns why SQLite cannot use its files, if they are no longer those that were opened. */
@@ -140,6 +173,7 @@ export class SqliteFile {
     const prepared = this.#prepare(database, sql)
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
     if (prepared.columns.length > 0) return read(prepared, values)
+    this.#shared.clear()
     const isAlone = !database.isTransaction
     if (isAlone || sql === 'commit') this.checkPlace()
     const rowCount = rowsOf(query)

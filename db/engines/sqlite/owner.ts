@@ -5,6 +5,11 @@ export class Owner {
   /** The session with an open transaction, and what resolves at its end. */
   #owner: { session: object; end: PromiseWithResolvers<void> } | undefined
 
+  /** Whether no session has a transaction. */
+  get isNone(): boolean {
+    return this.#owner === undefined
+  }
+
   owns(session: object): boolean {
     return this.#owner?.session === session
   }

@@ -61,17 +61,6 @@ test('what is alone begins in its turn, with the calls of the same moment', asyn
   expect(await Promise.all(others)).toEqual([4, 6])
 })
 
-test('in a database of this process, what is alone waits for the calls of its turn, too', async () => {
-  const { call, inputs } = queueOf({ size: 9, isInProcess: true })
-  call(lookUps, 1)
-  await turns(1)
-  call(lookUps, 2)
-  await drain()
-  expect(inputs()).toEqual([])
-  await turns(1)
-  expect(inputs()).toEqual([[1, 2]])
-})
-
 test('a call begins after the next turn while something runs, with those that come until then', async () => {
   const { queue, call, inputs } = queueOf({ size: 9 })
   await occupy(queue, 1)
@@ -298,7 +287,7 @@ test('a transaction of a plan is not repeated', async () => {
   const { queue } = queueOf({ size: 1 })
   let attempts = 0
   const failing = {
-    ...({ use: 'write', maxSize: { inProcess: 9, server: 9 } } as const),
+    ...({ use: 'write', maxSize: 9 } as const),
     async runTogether() {
       attempts++
       throw new DatabaseUnavailableError(undefined, true)

@@ -36,19 +36,22 @@ test('each of many concurrent calls has its own pet, or its own 404', async () =
   }
 })
 
-test('the calls of a batch share one statement, also where nothing else runs', async () => {
-  const sent = () => statements.like(/^select .* from [`"]pets[`"]/is)
-  const ids = Array.from({ length: 20 }, (_, index) => index + 1)
-  const inputs = ids.map((petId, index) => [index, transformer.serialize({ petId })])
-  const input = encodeURIComponent(JSON.stringify(Object.fromEntries(inputs)))
-  const path = `/trpc/${ids.map(() => 'getPet').join()}?batch=1&input=${input}`
-  await get(1) // the next call is alone, too
-  for (const when of ['after a single call', 'after a batch']) {
-    const before = (await sent()).length
-    expect((await service.fetch(path)).status).toBe(200)
-    expect((await sent()).length - before, when).toBe(1)
-  }
-})
+test.runIf(engine === 'mysql')(
+  'the calls of a batch share one statement, also where nothing else runs',
+  async () => {
+    const sent = () => statements.like(/^select .* from [`"]pets[`"]/is)
+    const ids = Array.from({ length: 20 }, (_, index) => index + 1)
+    const inputs = ids.map((petId, index) => [index, transformer.serialize({ petId })])
+    const input = encodeURIComponent(JSON.stringify(Object.fromEntries(inputs)))
+    const path = `/trpc/${ids.map(() => 'getPet').join()}?batch=1&input=${input}`
+    await get(1) // the next call is alone, too
+    for (const when of ['after a single call', 'after a batch']) {
+      const before = (await sent()).length
+      expect((await service.fetch(path)).status).toBe(200)
+      expect((await sent()).length - before, when).toBe(1)
+    }
+  },
+)
 
 test('a batch with repeated ids and unknown ids returns a result for each call', async () => {
   const ids = [1, 2, 1, 404_404, 1, 3, 404_404, 2]

@@ -154,16 +154,15 @@ interface Options {
   /** The number of sessions that are open; by default one more than may be in use. */
   open?: number
   observer?: Observer
-  isInProcess?: boolean
 }
 
 /** Returns a queue, its sessions, and their numbers. */
-export function newQueue({ size, open = size + 1, observer = {}, isInProcess = false }: Options) {
+export function newQueue({ size, open = size + 1, observer = {} }: Options) {
   const usage: Usage = { used: 0, waiting: 0 }
   const builder = { kysely: newKysely(), engine: {} as Engine } // no plan of these tests needs one
   const statements = new Statements(builder)
   let sessions!: ControlledSessions // the queue makes them at once
-  const queue = new Queue(statements, { size, usage, isInProcess }, (demand) => {
+  const queue = new Queue(statements, { size, usage }, (demand) => {
     sessions = new ControlledSessions(demand, observer)
     return sessions
   })
@@ -187,14 +186,10 @@ const newKysely = () =>
 export function planOf<Input, Output>(
   name: string,
   outputOf: (input: Input) => Output,
-  {
-    maxSize,
-    ...options
-  }: { maxSize: number } & Partial<Omit<StatementPlan<Input, Output>, 'maxSize'>>,
+  options: { maxSize: number } & Partial<StatementPlan<Input, Output>>,
 ): StatementPlan<Input, Output> {
   return {
     use: 'read',
-    maxSize: { inProcess: maxSize, server: maxSize },
     build: (_db, values, kind) => ({
       compile: (): CompiledQuery =>
         statementOf.raw(

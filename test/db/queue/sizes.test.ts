@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Deadline } from '../../../db/deadline.ts'
 import { table } from '../../../src/idempotency/store.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
+import { engine } from '../../support/database.ts'
 import { migratedForFile } from '../../support/migrated.ts'
 import { addPet, newPet } from '../../support/pets.ts'
 
@@ -18,7 +19,7 @@ async function statementsOf(count: number, call: (index: number) => Promise<unkn
   return (await sent()) - before
 }
 
-test('a query looks up at most 100 rows', async () => {
+test.runIf(engine === 'mysql')('a query looks up at most 100 rows', async () => {
   const get = (index: number) => petStore(db).get({ deadline }, BigInt(index))
   expect(await statementsOf(100, get)).toBe(1)
   expect(await statementsOf(101, get)).toBe(2)

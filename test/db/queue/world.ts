@@ -281,7 +281,7 @@ export class World {
     const key = plan ? nameOfStatement(plan, input) : `loans ${use}`
     const known = this.#lines.get(key)
     if (known) return known
-    const line = { use, maxSize: plan?.maxSize.server ?? 1, groups: [], count: 0 }
+    const line = { use, maxSize: plan?.maxSize ?? 1, groups: [], count: 0 }
     this.#lines.set(key, line)
     return line
   }

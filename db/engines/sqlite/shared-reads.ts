@@ -1,0 +1,51 @@
+/**
+ * Equal reads of one turn of the event loop, which share their rows: many visitors who ask for the same page. Each sees
+ * every commit that ended before it began: those of this process by `clear`, those of others by the version.
+ */
+import type { QueryResult } from 'kysely'
+import type { Statement } from '../../session.ts'
+
+interface Read {
+  values: readonly unknown[]
+  /** A version that the database had before the read. */
+  version: unknown
+  result: QueryResult<never>
+}
+
+export class SharedReads {
+  /** Returns what differs after each commit of another process. */
+  readonly #askVersion: () => unknown
+  /** The version when it was last asked for. */
+  #version: unknown
+  /** The latest read of each statement in this turn. */
+  #reads: Map<string, Read> | undefined
+
+  constructor(askVersion: () => unknown) {
+    this.#askVersion = askVersion
+  }
+
+  /** Returns the result of an equal read, if nothing was committed since. */
+  find({ sql, parameters }: Statement): QueryResult<never> | undefined {
+    const read = this.#reads?.get(sql)
+    if (!read?.values.every((value, index) => value === parameters[index])) return undefined
+    this.#version = this.#askVersion()
+    return read.version === this.#version ? read.result : undefined
+  }
+
+  /** Lets later reads of this turn share a result. A single row is read as fast as the version is asked for. */
+  keep({ sql, parameters }: Statement, result: QueryResult<never>): void {
+    if (result.rows.length < 2) return
+    this.#reads ??= this.#newTurn()
+    this.#reads.set(sql, { values: parameters, version: this.#version, result })
+  }
+
+  /** Lets no later read share the rows of an earlier one: this process may have committed. */
+  clear(): void {
+    this.#reads = undefined
+  }
+
+  #newTurn(): Map<string, Read> {
+    setImmediate(() => this.clear())
+    return new Map()
+  }
+}
