@@ -73,6 +73,7 @@ test('each declaration gets its doc comment, and the types do not change', () =>
     'declare const petstore: PetstoreClient',
     "const { getVisit } = petstore.shop['day-time'].diary",
     'export const id: bigint = (await getVisit.query({ ownerId: 1, visitId: 2n })).id',
+    'export const days: Map<bigint, Date> = await petstore.days.query()',
     '// @ts-expect-error the id of the visit is missing',
     'export const wrong = getVisit.query({ ownerId: 1 })',
   ]

@@ -9,7 +9,7 @@ import type { RequestListener, Server } from 'node:http'
 import { type AddressInfo, connect, Server as NetServer, type Socket } from 'node:net'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
-import { initTRPC } from '@trpc/server'
+import { type AnyTRPCRouter, initTRPC, lazy } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import {
   DummyDriver,
@@ -21,6 +21,7 @@ import {
 } from 'kysely'
 import { createConnection, type ResultSetHeader, type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
+import { generateOpenApiDocument } from 'trpc-to-openapi'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { SERVICE_FLAGS } from '../../bench/service.ts'
@@ -109,6 +110,18 @@ const checks: Record<string, () => void | Promise<void>> = {
     })
     const result = { result: { data: 'called with context' } }
     expect(await response.json()).toEqual([result, result])
+    const { _def } = trpc.router({ inner: lazy(async () => router) })
+    expect(Object.keys(_def.lazy)).toEqual(['inner'])
+    expect(_def._config.errorFormatter).toBe(router._def._config.errorFormatter)
+  },
+
+  'trpc-to-openapi, `_def` of a router'() {
+    const meta = { openapi: { method: 'GET', path: '/greet' } }
+    const greet = { _def: { type: 'query', inputs: [z.object({ name: input })], output, meta } }
+    const read = { _def: { procedures: { greet } } } as unknown as AnyTRPCRouter
+    const options = { title: '', version: '', baseUrl: 'http://localhost' }
+    const { paths } = generateOpenApiDocument(read, options)
+    expect(paths?.['/greet']?.get?.parameters).toMatchObject([{ name: 'name' }])
   },
 
   'zod, `_zod.def`'() {

@@ -188,6 +188,13 @@ const ofAdapters: Record<string, Scenario> = {
     ask: ['/context'],
     theirs: [200, false],
   },
+  'with responseMeta': {
+    procedures: { told: readAt('/told') },
+    ask: ['/told?payload=Mario'],
+    theirs: [202, example],
+    ours: [200, example],
+    because: 'statuses and headers are those of the description, so that the document knows them',
+  },
   'with skipped transformer': {
     procedures: { plain: readAt('/plain') },
     ask: ['/plain?payload=Mario'],
@@ -319,6 +326,13 @@ const ofAdapters: Record<string, Scenario> = {
     ask: ['/refuses', { method: 'POST' }],
     theirs: [409, { message: 'It is taken', code: 'CONFLICT' }],
   },
+  'with error formatter': {
+    procedures: { formatted: throwing('/formatted', new Error('Custom error message')) },
+    ask: ['/formatted', { method: 'POST' }],
+    theirs: [500, { message: 'Custom formatted error message' }],
+    ours: [500, { message: 'Internal server error' }],
+    because: 'all errors have the form of the document; a middleware may throw another error',
+  },
   'with nested routers': {
     procedures: { deep: { router: { procedure: readAt('/router/router/procedure') } } },
     ask: ['/router/router/procedure?payload=three'],
@@ -408,6 +422,13 @@ const posts = proceduresWith<object>().router({
 })
 const member = t.procedure.input(z.object({ organizationId: z.string() }))
 
+/** Inputs of which each has a check: neither this name nor this address. */
+const stacked = (noName: string, noEmail: string) =>
+  on
+    .input(z.object({ name: z.string() }).refine(({ name }) => name !== noName))
+    .input(z.object({ email: z.string() }).refine(({ email }) => email !== noEmail))
+    .query(({ input }) => input)
+
 /** The examples of tRPC's pages, by the pages' names. */
 const ofPages: Record<string, Scenario> = {
   'Routers: a query without an input': {
@@ -453,13 +474,13 @@ const ofPages: Record<string, Scenario> = {
     theirs: [200, { organizationId: 'zoo' }],
   },
   'Validators: stacked inputs, with a check of the first': {
-    procedures: {
-      register: on
-        .input(z.object({ name: z.string() }).refine(({ name }) => name !== 'root'))
-        .input(z.object({ email: z.string() }))
-        .query(({ input }) => input),
-    },
+    procedures: { register: stacked('root', '') },
     ask: { query: 'register', input: { name: 'root', email: 'a@b.example' } },
+    theirs: [400, 'BAD_REQUEST'],
+  },
+  'Validators: stacked inputs, with a check of the second': {
+    procedures: { registerToo: stacked('', 'a@b.example') },
+    ask: { query: 'registerToo', input: { name: 'root', email: 'a@b.example' } },
     theirs: [400, 'BAD_REQUEST'],
   },
   'Validators: an output that its schema rejects': {
