@@ -20,6 +20,9 @@ const ON_THE_WAY = 100
 /** Requests that are served in a turn of the event loop: between turns, connections are accepted and answers read. */
 const PORTION = 50
 
+/** Turns for which new connections delay the requests: Node accepts one connection in each, and others wait behind it. */
+const MAX_DELAY = 50
+
 /** `rawPacket` is what arrived last (https://nodejs.org/api/http.html#event-clienterror). */
 type ClientError = NodeJS.ErrnoException & { rawPacket?: Buffer }
 
@@ -44,6 +47,9 @@ export class HttpServer {
   readonly #connections = new Set<Connection>()
   /** The requests that have arrived and are not served yet, by their responses. */
   readonly #arrived: ServerResponse[] = []
+  /** Whether a connection was accepted since the latest turn, and the number of turns for which they have delayed requests. */
+  #hasAccepted = false
+  #delay = 0
   #isStopping = false
 
   /**
@@ -84,6 +90,7 @@ export class HttpServer {
 
   #connect(socket: Socket): void {
     const connection = new Connection(socket, this.#memory)
+    this.#hasAccepted = true
     this.#connections.add(connection)
     socket.once('close', () => this.#connections.delete(connection))
   }
@@ -109,11 +116,19 @@ export class HttpServer {
 
   /** Serves the requests that have arrived, in portions. */
   readonly #serve = (): void => {
+    // A turn in which much is served, and the database answers, takes long: the connections would wait for one each.
+    if (this.#hasAccepted && this.#delay < MAX_DELAY) this.#delay++
+    else this.#servePortion()
+    this.#hasAccepted = false
+    if (this.#arrived.length > 0) setImmediate(this.#serve)
+  }
+
+  #servePortion(): void {
+    this.#delay = 0
     for (const res of this.#arrived.splice(0, PORTION)) {
       // What followed in the packet may have been refused meanwhile.
       if (!res.headersSent && !res.destroyed) this.#onRequest(res.req, res)
     }
-    if (this.#arrived.length > 0) setImmediate(this.#serve)
   }
 
   /** The answer was sent, or the connection is closed. */
