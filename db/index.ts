@@ -9,6 +9,7 @@ export type { Database, RootDatabase } from './database.ts'
 export { Deadline, type WithDeadline } from './deadline.ts'
 export {
   BrokenDatabaseError,
+  DatabaseUnavailableError,
   DuplicateError,
   KeyTakenError,
   LockedError,

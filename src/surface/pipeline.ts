@@ -3,14 +3,12 @@
  * body, deadline, reply (input, operation, output), answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BrokenDatabaseError, OverloadedError } from '../../db/index.ts'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
 import { readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer } from '../http/respond.ts'
-import type { Log } from '../observe/log.ts'
 import { activeSpan } from '../observe/span.ts'
 import {
   type CallsOfRequest,
@@ -156,24 +154,4 @@ function answerError(
   const error = toProblem(thrown)
   service.report(error, recordOf(res))
   answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
-}
-
-/** Returns the function that logs 5xx errors, and ignores all others. */
-export function reporter(
-  log: Log,
-  reportBroken: (error: BrokenDatabaseError) => void,
-): Service['report'] {
-  // One line for each rejected call would fill the log during an overload: there is one a second.
-  let quietUntil = 0
-  return (error, record, operation = record.operation) => {
-    const { requestId, traceId, spanId } = record
-    if (error.status < 500) return
-    if (error.cause instanceof OverloadedError) {
-      if (performance.now() < quietUntil) return
-      quietUntil = performance.now() + 1_000
-      return log.error('Too many calls wait for the database')
-    }
-    if (error.cause instanceof BrokenDatabaseError) return reportBroken(error.cause)
-    log.error({ requestId, traceId, spanId, operation, err: error.cause ?? error }, error.message)
-  }
 }
