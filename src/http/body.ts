@@ -9,8 +9,30 @@ const MAX_CHUNKS = 64
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+/** A body that has arrived. Its text goes once it is read: the call may then wait for the database for seconds. */
+export class Body {
+  /** Bytes. */
+  readonly length: number
+  #text: string | undefined
+
+  constructor(length: number, text: string) {
+    this.length = length
+    this.#text = text
+  }
+
+  /**
+   * Returns the text, the first time alone. The function that takes it must not be async: V8 keeps all variables and
+   * arguments of one until it ends.
+   */
+  take(): string | undefined {
+    const text = this.#text
+    this.#text = undefined
+    return text
+  }
+}
+
 /**
- * Returns the text of the body, or undefined where the request has none. It checks the headers
+ * Returns the body, or undefined where the request has none. It checks the headers
  * before it reads. Throws PAYLOAD_TOO_LARGE for more than `MAX_BODY` bytes, UNSUPPORTED_MEDIA_TYPE
  * unless the body is uncompressed application/json in UTF-8, PARSE_ERROR for bytes that are not
  * UTF-8 (RFC 8259, section 8.1), and CLIENT_CLOSED_REQUEST if the connection closes first.
@@ -18,7 +40,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
-): Promise<string | undefined> {
+): Promise<Body | undefined> {
   const { headers } = req
   const length = Number(headers['content-length'] ?? 0)
   if (length > MAX_BODY) throw problem('bodyTooLarge')
@@ -31,10 +53,18 @@ export async function readBody(
   if (req.httpVersion === '1.1' && /100-continue/i.test(headers.expect ?? '')) res.writeContinue()
   const bytes = await readBytes(req, res)
   try {
-    return utf8.decode(bytes)
+    return new Body(bytes.length, utf8.decode(bytes))
   } catch (cause) {
     throw problem('notUtf8', cause)
   }
+}
+
+/** Returns the bytes of the body that may gather before it is read: those that have arrived, or may still arrive. */
+export function gatheringBytes({ complete, readableLength, headers }: IncomingMessage): number {
+  const length = headers['content-length']
+  if (length !== undefined) return Math.min(Number(length), MAX_BODY)
+  if (headers['transfer-encoding'] === undefined) return 0
+  return complete ? readableLength : MAX_BODY
 }
 
 /** Resolves once the request has arrived in full, and ignores its body. Throws CLIENT_CLOSED_REQUEST. */
@@ -53,13 +83,16 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
     let chunks: Buffer[] = []
     let length = 0
     let isHeld = false
+    // What listens would keep the bytes, and the promise has them, until the answer is over.
     const release = () => {
       if (isHeld) connection.hold(0)
+      chunks = []
+      req.off('data', onData).off('end', onEnd).off('error', onClose)
+      res.off('close', onClose)
     }
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > MAX_BODY) {
-        chunks = []
         release()
         return reject(problem('bodyTooLarge'))
       }
@@ -69,8 +102,8 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       connection.hold(length)
     }
     const onEnd = () => {
-      release()
       resolve(Buffer.concat(chunks))
+      release()
     }
     const onClose = () => {
       release()

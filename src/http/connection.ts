@@ -64,6 +64,8 @@ export class Connection {
   #pipelined = 0
   /** Bytes that had been read when the last answer was sent. */
   #bytesBefore = 0
+  /** Bytes that count of the request that waits for its answer. */
+  #ofRequest = 0
 
   /** `memory` is that of all connections of the server. */
   constructor(socket: Connected, memory: ClientMemory) {
@@ -96,6 +98,17 @@ export class Connection {
     this.#memory.hold(this.socket, bytes)
   }
 
+  /**
+   * Sets the bytes of the request that waits for its answer, until it is answered: see ClientMemory. Returns false,
+   * and changes nothing, if all requests would hold too much.
+   */
+  holdRequest(bytes: number): boolean {
+    // A client that has left waits no longer.
+    const counted = this.#memory.holdRequest(this.#ofRequest, this.#current ? bytes : 0)
+    this.#ofRequest = counted ?? this.#ofRequest
+    return counted !== undefined
+  }
+
   /** Begins the answer to a request. */
   begin(res: ServerResponse, isLast: boolean): void {
     this.#current = res
@@ -112,6 +125,7 @@ export class Connection {
   /** The answer was sent, or the connection is closed. */
   over({ complete }: IncomingMessage, isStopping: boolean): void {
     this.#current = undefined
+    this.holdRequest(0)
     this.#bytesBefore = this.socket.bytesRead
     this.next(isStopping || !complete ? 'end' : 'answered')
   }

@@ -4,6 +4,13 @@ import { isIP } from 'node:net'
 import type { Trust } from '../config/config.ts'
 import { problem } from '../errors/problem.ts'
 
+/** Returns the characters of a request's head that it keeps while it is answered. */
+export function headLength({ url = '', rawHeaders }: IncomingMessage): number {
+  let length = url.length
+  for (const text of rawHeaders) length += text.length
+  return length
+}
+
 /** The request target (RFC 9112, section 3.2), split in two. */
 export interface Target {
   /** Percent-encoded; begins with a slash, except for `*`. */

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { Deadline } from '../../db/index.ts'
 import { CLIENT_GONE, problem } from '../errors/problem.ts'
+import { gatheringBytes } from '../http/body.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { recordOf } from '../http/record.ts'
 import { countHeader } from '../http/request.ts'
@@ -15,6 +16,7 @@ import {
   unauthorized,
 } from '../procedure/authentication.ts'
 import { RequestHeaders } from '../procedure/headers.ts'
+import { holdRequest } from './waiting.ts'
 
 /** What determines callers. */
 export interface Authenticating {
@@ -101,9 +103,11 @@ async function lookUpCaller(
     const { authentication } = service
     throw authentication ? unauthorized(authentication) : problem('missingKey')
   }
+  holdRequest(res.req, gatheringBytes(res.req))
   // A look-up that took longer would be out of date at its end.
   using deadline = deadlineOf(res, Math.min(timeout, KEY_LIFETIME))
   const caller = await authenticator.find(token, deadline)
+  holdRequest(res.req, 0) // readBody counts what gathers now
   if (!caller) {
     Object.assign(record, { keyId: undefined, keyPrefix: prefix }) // it was valid before a slow body
     throw problem('invalidKey')
@@ -126,12 +130,14 @@ async function authenticated(
   const record = recordOf(res)
   record.holder = undefined // it was valid before a slow body
   rateLimit?.countIpAddress(res, count)
+  holdRequest(res.req, gatheringBytes(res.req))
   using deadline = deadlineOf(res, Math.min(service.timeout, KEY_LIFETIME))
   // Of several Authorization headers none is valid, as with API keys.
   const isClear = countHeader(res.req, 'authorization') < 2
   const headers = new RequestHeaders(res.req.headers, isClear)
   const request = { headers, signal: deadline.signal }
   const caller = await deadline.limit(authenticate(authentication, request))
+  holdRequest(res.req, 0)
   if (caller) rateLimit?.refundIpAddress(res, count)
   if (!caller) {
     if (!authentication.besideApiKeys) throw unauthorized(authentication)

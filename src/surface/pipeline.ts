@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
-import { readBody, skipBody } from '../http/body.ts'
+import { type Body, readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
@@ -18,6 +18,7 @@ import {
 } from '../procedure/call.ts'
 import { RequestHeaders } from '../procedure/headers.ts'
 import { type Authenticating, callerOf, checkMayWrite, deadlineOf } from './caller.ts'
+import { holdRequest } from './waiting.ts'
 
 /** How a surface matches requests, and reads and writes what they carry. */
 export interface Surface<Matched extends Match = Match> {
@@ -25,7 +26,7 @@ export interface Surface<Matched extends Match = Match> {
   /** Returns undefined for a path that the surface lacks. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST. */
   match(req: IncomingMessage, target: Target): Matched | undefined
   /** Reads the input, runs the operation, and encodes the output. Throws the error of the request. */
-  reply(calls: CallsOfRequest, match: Matched, body: string | undefined): Promise<Reply>
+  reply(calls: CallsOfRequest, match: Matched, body: Body | undefined): Promise<Reply>
   /** Returns the body of an error. */
   encodeError(error: Problem): string
 }
@@ -124,6 +125,7 @@ async function answerCalls(
     // The key may have been revoked while the rest arrived. Nothing is counted twice.
     if (!hasArrived) caller = await callerOf(service, res, 0, isPublic)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
+    holdRequest(req, body?.length ?? 0)
     using deadline = deadlineOf(res, service.timeout)
     // Node joins several such headers with ", ", and the result is not a valid key.
     const idempotencyHeader = req.headers['idempotency-key'] as string | undefined

@@ -1,4 +1,4 @@
-/** The memory that clients make the process hold: 32 MiB, of answers that are not read and bodies that do not end. */
+/** The memory that clients make the process hold: 32 MiB of answers that are not read and bodies that do not end, and 32 of requests that wait. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -101,19 +101,32 @@ test('of incomplete bodies, the connection that is idle for longest is dropped',
   expect(`${await once(last, 'data')}`).toMatch(/^HTTP\/1\.1 40\d /)
 })
 
-test('bodies that have arrived in full hold nothing, however long their answers take', async () => {
-  onTestFinished(() => all.resolve(1n)) // the calls of a failed test would delay the stop
+/** Sends a call that waits until the crowd is there, by a request that many bytes belong to. */
+async function wait(bytes: number): Promise<number> {
   const headers = {
     authorization: `Bearer ${service.key}`,
     ...{ 'content-type': 'application/json', expect: '100-continue' },
   }
-  const send = async () => {
-    const sent = request(`${service.origin}/v1/wait`, { method: 'POST', headers })
-    await once(sent, 'continue') // the server reads what follows
-    const [answer] = await once(sent.end(JSON.stringify({ text: 'x'.repeat(60_000) })), 'response')
-    answer.resume()
-    return answer.statusCode
-  }
-  const statuses = await Promise.all(Array.from({ length: CROWD }, send))
-  expect(new Set(statuses)).toEqual(new Set([200]))
+  const sent = request(`${service.origin}/v1/wait`, { method: 'POST', headers })
+  await once(sent, 'continue') // the server reads what follows
+  const [answer] = await once(sent.end(JSON.stringify({ text: 'x'.repeat(bytes) })), 'response')
+  answer.resume()
+  return answer.statusCode
+}
+
+test('of calls that wait, those whose bodies exceed the limit are 503, and usual ones wait on', async () => {
+  onTestFinished(() => all.resolve(1n)) // the calls of a failed test would delay the stop
+  const statuses: number[] = []
+  const send = (bytes: number) => wait(bytes).then((status) => void statuses.push(status))
+  const large = Array.from({ length: CROWD }, () => send(60_000))
+  await until('some are refused', () => met + statuses.length === CROWD)
+  expect(new Set(statuses)).toEqual(new Set([503]))
+  expect(met * 60_000).toBeLessThanOrEqual(32 * 1024 * 1024)
+  expect(met * 60_000).toBeGreaterThan(31 * 1024 * 1024)
+  const usual = Array.from({ length: CROWD - met }, () => send(1_000))
+  await Promise.all([...large, ...usual])
+  expect(statuses.filter((status) => status === 200)).toHaveLength(CROWD)
+  expect(await Promise.all(Array.from({ length: 500 }, () => wait(60_000))), 'again').toEqual(
+    Array(500).fill(200),
+  )
 })

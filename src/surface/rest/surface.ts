@@ -1,6 +1,7 @@
 /** The REST surface: routes by path and method, with inputs in path, query and JSON body. */
 import { parse as parseQuery } from 'node:querystring'
 import { methodNotSupported, Problem, problem } from '../../errors/problem.ts'
+import type { Body } from '../../http/body.ts'
 import type { CallsOfRequest } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import type { Match, Reply, Surface } from '../pipeline.ts'
@@ -61,7 +62,7 @@ const placesOf = (routes: Route[]) =>
 async function reply(
   calls: CallsOfRequest,
   match: RestMatch,
-  sent: string | undefined,
+  sent: Body | undefined,
 ): Promise<Reply> {
   const { route } = match
   const input = readInput(match, sent)
@@ -105,11 +106,11 @@ function encoded(value: unknown): string {
 
 function readInput(
   { route, inPath, query: queryText }: RestMatch,
-  body: string | undefined,
+  body: Body | undefined,
 ): Record<string, unknown> {
   const { readsBody, readValue, pathParameters, queryParameters } = route
   // The reader of an object returns an object. A parameter of the path wins over a field of the body.
-  const input = (readsBody ? readValue(parseObject(body)) : {}) as Record<string, unknown>
+  const input = (readsBody ? readValue(parseObject(body?.take())) : {}) as Record<string, unknown>
   let index = 0
   for (const { name, readText } of pathParameters) {
     input[name] = readText(decode(name, inPath[index++] as string)) // a match has all parameters

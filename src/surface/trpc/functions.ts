@@ -4,16 +4,21 @@ import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import { decodeInput } from './input.ts'
 
-/** Runs an operation. Returns its output; of a page the items, because clients know the next cursor by the last one. */
-export async function runOperation(
+/**
+ * Runs an operation. Returns its output; of a page the items, because clients know the next cursor by the last one.
+ * Not async, so that it does not keep the input: see Operation.
+ */
+export function runOperation(
   operation: Operation,
   request: CallsOfRequest,
   input: unknown,
   batchIndex: number,
 ): Promise<unknown> {
-  const output = await operation.run(request, input, batchIndex)
-  return operation.isPaged ? (output as Page).items : output
+  const running = operation.run(request, input, batchIndex)
+  return operation.isPaged ? running.then(itemsOf) : running
 }
+
+const itemsOf = (page: unknown) => (page as Page).items
 
 /** A function in place of a procedure, as the adapter calls it. */
 interface Procedure<Context> {

@@ -7,6 +7,7 @@ import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
+import type { Body } from '../../http/body.ts'
 import { jsonHeaders } from '../../http/headers.ts'
 import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import { MAX_BATCH, transformer } from '../../wire/encoding.ts'
@@ -66,24 +67,16 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       }
     },
     async reply(calls, match, body) {
-      const { isBatch, names, operations, method, requestHeaders } = match
+      const { isBatch, names, operations, requestHeaders } = match
       if (names.length > 1) checkBatch(operations, calls.idempotencyHeader)
-      if (method === 'POST' && !requestHeaders['content-type']) throw problem('mediaType')
-      const inputs = inputsOf(method === 'GET' ? match.input : body, method, isBatch)
+      if (match.method === 'POST' && !requestHeaders['content-type']) throw problem('mediaType')
       const asksForLines = acceptsLines(requestHeaders)
       if (!isBatch) {
         if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
-        const output = await runCall(
-          { calls, method, name: names[0], operation: operations[0], at: 0 },
-          inputs[0],
-        )
-        return { status: 200, headers: HEADERS, body: envelope({ output }) }
+        const [running] = startCalls(calls, match, body, runCall)
+        return { status: 200, headers: HEADERS, body: envelope({ output: await running }) }
       }
-      const outcomes = await Promise.all(
-        operations.map((operation, at) =>
-          outcomeOf({ calls, method, name: names[at], operation, at }, inputs[at]),
-        ),
-      )
+      const outcomes = await Promise.all(startCalls(calls, match, body, outcomeOf))
       const reply = batchReply(outcomes)
       if (!asksForLines) return reply
       return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
@@ -105,24 +98,41 @@ interface SentCall {
   at: number
 }
 
-/** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
-async function runCall({ calls, method, name, operation, at }: SentCall, encoded: unknown) {
+/** Begins the calls of a request by `run`. Not async: see Body. */
+function startCalls<Result>(
+  calls: CallsOfRequest,
+  { method, isBatch, names, operations, input }: TrpcMatch,
+  body: Body | undefined,
+  run: (call: SentCall, encoded: unknown) => Promise<Result>,
+): Promise<Result>[] {
+  const inputs = inputsOf(method === 'GET' ? input : body?.take(), method, isBatch)
+  return operations.map((operation, at) =>
+    run({ calls, method, name: names[at], operation, at }, inputs[at]),
+  )
+}
+
+/** Runs one call, and returns its output. `encoded` is its input, which a call may lack. Not async: see Body. */
+function runCall(
+  { calls, method, name, operation, at }: SentCall,
+  encoded: unknown,
+): Promise<unknown> {
   if (!operation) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
   const accepted = isMutation(operation) ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
   const input = encoded === undefined ? encoded : decodeInput(encoded)
-  return await runOperation(operation, calls, input, at)
+  return runOperation(operation, calls, input, at)
 }
 
-/** Runs one call of a batch. Never throws. */
-async function outcomeOf(call: SentCall, encoded: unknown): Promise<Outcome> {
+/** Runs one call of a batch. Never throws. Not async: see Body. */
+function outcomeOf(call: SentCall, encoded: unknown): Promise<Outcome> {
   const operation = call.operation?.name ?? UNKNOWN
-  try {
-    return { operation, status: 200, output: await runCall(call, encoded) }
-  } catch (thrown) {
-    const error = toProblem(thrown)
-    return { operation, status: error.status, error }
-  }
+  return Promise.try(runCall, call, encoded).then(
+    (output) => ({ operation, status: 200, output }),
+    (thrown) => {
+      const error = toProblem(thrown)
+      return { operation, status: error.status, error }
+    },
+  )
 }
 
 /** As in @trpc/server, whose clients send one of the two headers. */
@@ -135,7 +145,7 @@ const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders):
 function namesOf(encoded: string, isBatch: boolean): string[] {
   try {
     const text = decodeURIComponent(encoded)
-    return isBatch ? text.split(',') : [text]
+    return isBatch ? text.split(',', MAX_BATCH + 1) : [text] // one more is refused
   } catch (cause) {
     throw problem('invalidUrl', cause)
   }
