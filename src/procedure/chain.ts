@@ -107,8 +107,9 @@ export class Chain {
       if (deadline.reason) throw deadline.signal.reason // the call is answered: it must have no effect any more
       const step = this.#steps[at]
       if (step === undefined) {
-        const made = await resolve(state.ctx, state.input)
-        return success(made)
+        const result = success(await resolve(state.ctx, state.input))
+        // The effect of a mutation stays, so no middleware may write another output into its result.
+        return this.#type === 'mutation' ? Object.freeze(result) : result
       }
       if (typeof step !== 'function') {
         return await this.#run(start, at + 1, await withInput(state, step))

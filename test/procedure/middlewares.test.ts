@@ -315,6 +315,18 @@ const scenarios: Record<string, Scenario> = {
     adds: 1,
     log: 'replaces the result of next()',
   },
+  'a mutation keeps its output, though a middleware writes into its result': {
+    served: adding(async ({ next }) => {
+      const result = await next()
+      Object.assign(result, { data: { name: 7 } })
+      return result
+    }),
+    input: rex,
+    answer: added,
+    seen: ['resolver'],
+    adds: 1,
+    log: 'Cannot assign to read only property',
+  },
   'a mutation whose middleware fails after the effect': {
     served: adding(async ({ next }) => {
       await next()

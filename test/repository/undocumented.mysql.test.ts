@@ -92,11 +92,23 @@ const checks: Record<string, () => void | Promise<void>> = {
   async 'tRPC, `_def` of a procedure'() {
     const { _def } = router._def.procedures.greet
     expect(_def).toMatchObject({ type: 'query', meta: { of: 'greet' }, inputs: [input], output })
-    const { middlewares, resolver } = _def as unknown as {
-      middlewares: unknown[]
+    interface Definition {
+      middlewares: { _type?: string }[]
       resolver(options: object): Promise<unknown>
     }
-    expect(middlewares).toHaveLength(3)
+    const { middlewares, resolver } = _def as unknown as Definition
+    // The last one calls the resolver, and is not among the steps of a chain.
+    expect(middlewares.map(({ _type }) => _type)).toEqual(['input', 'output', undefined])
+    const pass = ({ next }: { next(): unknown }) => next() as never
+    const more = trpc.procedure
+      .use(pass)
+      .input(input)
+      .errors(() => undefined)
+    const { _def: of } = more.query(() => '') as unknown as { _def: Definition }
+    expect(of.middlewares[0]).toBe(pass)
+    expect(of.middlewares.map(({ _type }) => _type)).toEqual([
+      ...[undefined, 'input', 'errors', undefined],
+    ])
     expect(await resolver({ ctx: {}, input: 'Rex' })).toBe('Rex!')
   },
 
