@@ -29,7 +29,8 @@ export const onceOf =
   ): Promise<Output> => {
     const shared = { keyedWrites } as Shared<Stores>
     const caller = { keyId: holder, name: 'test', holder, readOnly: false }
-    const unchecked = { name: operation, checkOutput: (output) => output } as Operation
+    const described = { name: operation, rest: {} } // as JSON, its inputs are compared
+    const unchecked = { ...described, checkOutput: (output) => output } as Operation
     const headers = new RequestHeaders({})
     const request = {
       shared,
