@@ -105,21 +105,24 @@ export function embeddedPath({ databaseUrl }: Config): string {
   )
 }
 
+/** The reader of stdout has gone, such as `head`, which takes a part alone. */
+class NoReaderError extends UsageError {}
+
 /** Prints a text on stdout. Throws UsageError if it cannot be written: `console.log` ignores that. */
 export const print = (text: string): Promise<void> =>
   new Promise((resolve, reject) => {
     process.stdout.on('error', () => {}) // without a listener, an error would end the process
-    process.stdout.write(`${text}\n`, (cause) =>
-      cause
-        ? reject(new UsageError(`Cannot write to stdout: ${cause.message}`, { cause }))
-        : resolve(),
-    )
+    process.stdout.write(`${text}\n`, (error: NodeJS.ErrnoException | null | undefined) => {
+      const Failure = error?.code === 'EPIPE' ? NoReaderError : UsageError
+      if (error) reject(new Failure(`Cannot write to stdout: ${error.message}`))
+      else resolve()
+    })
   })
 
-/** Prints a text on stdout as `print` does, of which a reader may take a part alone, such as `head`. */
+/** Prints a text on stdout as `print` does, of which a reader may take a part alone. */
 export const printList = (text: string): Promise<void> =>
-  print(text).catch((error: Error & { cause: NodeJS.ErrnoException }) => {
-    if (error.cause.code !== 'EPIPE') throw error
+  print(text).catch((error) => {
+    if (!(error instanceof NoReaderError)) throw error
   })
 
 /**
