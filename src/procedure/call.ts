@@ -4,9 +4,10 @@ import type { Deadline, KeyOfRow, WithDeadline } from '../../db/index.ts'
 import { type Problem, problem, problemOfInput } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
 import { transformer } from '../wire/encoding.ts'
-import type { Chain, Made } from './chain.ts'
+import type { Chain } from './chain.ts'
 import type { RequestHeaders } from './headers.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
+import type { Made } from './middleware.ts'
 import type { Page } from './paging.ts'
 
 /** What all calls of a process share. `Stores` are those of the product. */

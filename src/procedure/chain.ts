@@ -4,36 +4,21 @@
  */
 import type { z } from 'zod'
 import type { Deadline } from '../../db/index.ts'
-import { Problem, problem, problemOfInput, toProblem } from '../errors/problem.ts'
-
-/** What `next()` returns, and what a middleware returns in turn. */
-export type Result = Success | { ok: false; error: Problem }
-
-interface Success {
-  ok: true
-  /** The checked output; of a list, its items. A middleware may replace it. */
-  data: unknown
-  /** The same as the resolver made it: of a list, the page. Undefined if a middleware made the result. */
-  made?: Made
-}
-
-/** A checked output, and what the procedure returns for it: of a list, its items and the page. */
-export interface Made {
-  data: unknown
-  output: unknown
-}
-
-/** What a middleware passes on by `next(…)`. */
-interface More {
-  ctx?: Context
-  input?: unknown
-  getRawInput?: () => Promise<unknown>
-}
-
-type Context = Record<string, unknown>
-
-/** A middleware as tRPC keeps it. Nothing checks what it returns. */
-export type Middleware = (options: object) => Promise<Partial<Result> | undefined>
+import { Problem, problem, problemOfInput } from '../errors/problem.ts'
+import {
+  type Context,
+  failure,
+  type Made,
+  type Middleware,
+  type More,
+  type Next,
+  Options,
+  type Result,
+  resultOf,
+  type State,
+  type Success,
+  success,
+} from './middleware.ts'
 
 /** A middleware, or the schema of an input. */
 export type Step = Middleware | z.ZodType
@@ -52,25 +37,18 @@ interface Start {
   report(error: Problem): void
 }
 
-/** What a step receives: each may change it for those that follow. */
-interface State {
-  ctx: Context
-  input: unknown
-  getRawInput: () => Promise<unknown>
-}
-
 /** The steps of a procedure that has middlewares. */
 export class Chain {
-  readonly #name: string
-  readonly #type: 'query' | 'mutation'
-  readonly #meta: unknown
-  readonly #steps: Step[]
+  readonly name: string
+  readonly type: 'query' | 'mutation'
+  readonly meta: unknown
+  readonly steps: Step[]
 
   constructor(name: string, type: 'query' | 'mutation', meta: unknown, steps: Step[]) {
-    this.#name = name
-    this.#type = type
-    this.#meta = meta
-    this.#steps = steps
+    this.name = name
+    this.type = type
+    this.meta = meta
+    this.steps = steps
   }
 
   /**
@@ -79,99 +57,117 @@ export class Chain {
    * deadline.
    */
   async run(start: Start): Promise<Success> {
-    const { ctx, getRawInput, deadline } = start
-    const state = { ctx: ctx as Context, input: undefined, getRawInput }
-    let resolved: Success | undefined
-    const resolve: Start['resolve'] = async (...parameters) => {
-      const made = await start.resolve(...parameters)
-      resolved = success(made)
-      return made
-    }
-    const result = await untilDeadline(this.#run({ ...start, resolve }, 0, state), deadline, () => {
-      const cause = new Error(`A middleware or the resolver of ${this.#name} exceeds the deadline`)
-      const { reason } = deadline
-      // The effect of a mutation stays, so its output is the answer.
-      if (this.#type === 'query' || !resolved)
-        return failure(reason instanceof Problem ? reason : problem('late', cause))
-      start.report(new Problem('INTERNAL_SERVER_ERROR', AFTER_EFFECT, { cause }))
-      return resolved
-    })
+    const result = await new Run(this, start).untilDeadline()
     if (!result.ok) throw result.error
     return result
   }
+}
 
-  /** Runs what begins with this step. Never throws. */
-  async #run(start: Start, at: number, state: State): Promise<Result> {
-    const { deadline, resolve } = start
+/** One call of a procedure. */
+class Run {
+  readonly #chain: Chain
+  readonly #start: Start
+  /** The result of the resolver. */
+  #resolved: Success | undefined
+
+  constructor(chain: Chain, start: Start) {
+    this.#chain = chain
+    this.#start = start
+  }
+
+  /** Returns the result of the chain, or if it has not ended at the deadline, what is known by then. */
+  untilDeadline(): Promise<Result> {
+    const { ctx, getRawInput, deadline } = this.#start
+    const { promise, resolve } = Promise.withResolvers<Result>()
+    let hasEnded = false
+    const giveUp = () => {
+      // What waits for the database ends now, too, and its error says more.
+      setTimeout(() => hasEnded || resolve(this.#resultAtDeadline()))
+    }
+    const waiter = { giveUp }
+    deadline.add(waiter)
+    const state = { ctx: ctx as Context, input: undefined, getRawInput }
+    void this.#from(0, state).then((result) => {
+      hasEnded = true
+      deadline.remove(waiter)
+      resolve(result)
+    })
+    return promise
+  }
+
+  #resultAtDeadline(): Result {
+    const { deadline, report } = this.#start
+    const { name, type } = this.#chain
+    const cause = new Error(`A middleware or the resolver of ${name} exceeds the deadline`)
+    // The effect of a mutation stays, so its output is the answer.
+    if (type === 'mutation' && this.#resolved) {
+      report(new Problem('INTERNAL_SERVER_ERROR', AFTER_EFFECT, { cause }))
+      return this.#resolved
+    }
+    const { reason } = deadline
+    return failure(reason instanceof Problem ? reason : problem('late', cause))
+  }
+
+  /** Runs the steps from this one on. Never throws. */
+  async #from(first: number, before: State): Promise<Result> {
     try {
+      let [at, state] = [first, before]
+      const { deadline, resolve } = this.#start
+      const { steps, type } = this.#chain
       if (deadline.reason) throw deadline.signal.reason // the call is answered: it must have no effect any more
-      const step = this.#steps[at]
-      if (step === undefined) {
-        const result = success(await resolve(state.ctx, state.input))
-        // The effect of a mutation stays, so no middleware may write another output into its result.
-        return this.#type === 'mutation' ? Object.freeze(result) : result
+      let step = steps[at]
+      for (; typeof step === 'object'; step = steps[++at]) state = await withInput(state, step)
+      if (step) {
+        return type === 'query'
+          ? await this.#call(step, state, this.#nextOf(at, state))
+          : await this.#callOnce(step, state, this.#nextOf(at, state))
       }
-      if (typeof step !== 'function') {
-        return await this.#run(start, at + 1, await withInput(state, step))
-      }
-      const next = async (more?: More): Promise<Result> => {
-        try {
-          return await this.#run(start, at + 1, this.#extended(start, state, more))
-        } catch (thrown) {
-          return failure(thrown)
-        }
-      }
-      if (this.#type === 'mutation') return await this.#callOnce(step, start, state, next)
-      const result = await this.#call(step, start, state, next)
-      if (!result) throw this.#forgotten()
-      return result
+      const result = success(await resolve(state.ctx, state.input))
+      this.#resolved = result
+      // The effect of a mutation stays, so no middleware may write another output into its result.
+      return type === 'mutation' ? Object.freeze(result) : result
     } catch (thrown) {
       return failure(thrown)
     }
   }
 
-  /** Calls a middleware. Returns undefined if it returns no result. Throws its errors. */
-  async #call(
-    middleware: Middleware,
-    { deadline, batchIndex }: Start,
-    state: State,
-    next: (more?: More) => Promise<Result>,
-  ): Promise<Result | undefined> {
-    const result = await middleware({
-      ...state,
-      type: this.#type,
-      path: this.#name,
-      meta: this.#meta,
-      batchIndex,
-      next,
-      get signal() {
-        return deadline.signal
-      },
-    })
-    if (result?.ok === true) return result as Success
-    if (result?.ok === false) return failure((result as { error: unknown }).error)
-    return undefined
+  /** Returns `next` of the middleware at this place. It never throws. */
+  #nextOf(at: number, state: State): Next {
+    return (more) => {
+      try {
+        return this.#from(at + 1, more ? this.#extended(state, more) : state)
+      } catch (thrown) {
+        return Promise.resolve(failure(thrown))
+      }
+    }
+  }
+
+  /** Calls a middleware of a query. Throws its errors, and TypeError if it returns no result. */
+  async #call(middleware: Middleware, state: State, next: Next): Promise<Result> {
+    const result = resultOf(await middleware(new Options(this.#chain, this.#start, state, next)))
+    if (!result) throw this.#forgotten()
+    return result
   }
 
   /**
    * Calls a middleware of a mutation. What follows runs once, however often the middleware calls `next()`, and after
    * a success its output is the answer: the effect stays, so no error and no other output may take its place.
    */
-  async #callOnce(
-    middleware: Middleware,
-    start: Start,
-    state: State,
-    next: (more?: More) => Promise<Result>,
-  ): Promise<Result> {
+  async #callOnce(middleware: Middleware, state: State, next: Next): Promise<Result> {
     let given: Promise<Result> | undefined
     let hasEnded = false
-    const nextOnce = (more?: More) => {
+    const nextOnce: Next = (more) => {
       given ??= hasEnded
         ? Promise.resolve(failure(this.#wrong('calls next() too late')))
         : next(more)
       return given
     }
-    const result = await this.#call(middleware, start, state, nextOnce).catch(failure)
+    let result: Result | undefined
+    try {
+      result = resultOf(await middleware(new Options(this.#chain, this.#start, state, nextOnce)))
+    } catch (thrown) {
+      result = failure(thrown)
+    }
     hasEnded = true
     if (!given) {
       if (result?.ok === false) return result
@@ -185,62 +181,33 @@ export class Chain {
       : result.ok
         ? this.#wrong('replaces the result of next()')
         : (result.error.cause ?? result.error)
-    start.report(new Problem('INTERNAL_SERVER_ERROR', AFTER_EFFECT, { cause }))
+    this.#start.report(new Problem('INTERNAL_SERVER_ERROR', AFTER_EFFECT, { cause }))
     return own
   }
 
   #forgotten(): TypeError {
-    return new TypeError(`A middleware of ${this.#name} must return the result of next()`)
+    return new TypeError(`A middleware of ${this.#chain.name} must return the result of next()`)
   }
 
   #wrong(what: string): TypeError {
-    return new TypeError(`A middleware of ${this.#name}, a mutation, ${what}`)
+    return new TypeError(`A middleware of ${this.#chain.name}, a mutation, ${what}`)
   }
 
   /** Returns the state with what a middleware passes on. Throws TypeError for another value of a field of the service. */
-  #extended({ own }: Start, state: State, { ctx: more, ...rest }: More = {}): State {
-    for (const field of Object.keys(more ?? {})) {
-      if (!Object.hasOwn(own, field) || more?.[field] === state.ctx[field]) continue
-      throw new TypeError(
-        `A middleware of ${this.#name} replaces ctx.${field}, which must stay as it is`,
-      )
+  #extended(state: State, { ctx: more, ...rest }: More): State {
+    const { own } = this.#start
+    for (const field in more) {
+      if (!Object.hasOwn(own, field) || more[field] === state.ctx[field]) continue
+      const { name } = this.#chain
+      throw new TypeError(`A middleware of ${name} replaces ctx.${field}, which must stay as it is`)
     }
     const { getRawInput = state.getRawInput } = rest
     const input = 'input' in rest ? rest.input : state.input
-    return { ctx: more ? { ...state.ctx, ...more } : state.ctx, input, getRawInput }
+    return { ctx: more ? Object.assign({ ...state.ctx }, more) : state.ctx, input, getRawInput }
   }
 }
 
 const AFTER_EFFECT = 'A middleware failed after next(): the answer is the result of next()'
-
-// The types of tRPC have the marker, so that a middleware returns no other object.
-const marker = 'middlewareMarker'
-
-const success = (made: Made) => ({ ok: true as const, data: made.data, made, marker })
-
-const failure = (thrown: unknown) => ({ ok: false as const, error: toProblem(thrown), marker })
-
-/** Resolves like the promise, which never rejects, or if it has not at the deadline, to the result of `atEnd`. */
-function untilDeadline(
-  running: Promise<Result>,
-  deadline: Deadline,
-  atEnd: () => Result,
-): Promise<Result> {
-  return new Promise((resolve) => {
-    let hasEnded = false
-    const giveUp = () => {
-      // What waits for the database ends now, too, and its error says more.
-      setTimeout(() => hasEnded || resolve(atEnd()))
-    }
-    const waiter = { giveUp }
-    deadline.add(waiter)
-    void running.then((result) => {
-      hasEnded = true
-      deadline.remove(waiter)
-      resolve(result)
-    })
-  })
-}
 
 /** Returns the state with a further input, which is checked now. Throws BAD_REQUEST. */
 async function withInput(state: State, schema: z.ZodType): Promise<State> {

@@ -2,9 +2,10 @@
 import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
 import { Operation, type Options } from './call.ts'
-import { Chain, type Middleware, type Step } from './chain.ts'
+import { Chain, type Step } from './chain.ts'
 import { inputOf } from './inputs.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
+import type { Middleware } from './middleware.ts'
 import { errorFormatter } from './procedure.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */

@@ -563,7 +563,10 @@ test('a procedure without middlewares runs no function of the chain', async () =
   /** Returns the names of the functions of the chain that have run since the last time. */
   const functions = async () => {
     const { result } = await inspector.post('Profiler.takePreciseCoverage')
-    const chain = result.filter(({ url }) => url.includes('src/procedure/chain.ts'))
+    const chain = result.filter(
+      ({ url }) =>
+        url.includes('src/procedure/chain.ts') || url.includes('src/procedure/middleware.ts'),
+    )
     const ran = chain.flatMap(({ functions }) => functions)
     return ran.filter(({ ranges: [range] }) => range?.count).map(({ functionName }) => functionName)
   }
