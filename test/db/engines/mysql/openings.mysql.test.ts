@@ -135,13 +135,24 @@ test('after five minutes each session is replaced: one at a time, and the other 
   let most = 0
   let least = 10
   let ids = before
+  const areReplaced = () => ![...ids].some((id) => before.has(id))
+  const counting = async () => {
+    for (; !areReplaced(); await setTimeout(5)) {
+      most = Math.max(most, proxy.clients)
+      least = Math.min(least, proxy.clients)
+    }
+  }
+  const counted = counting()
   await until('all are replaced', async () => {
-    most = Math.max(most, proxy.clients)
-    least = Math.min(least, proxy.clients)
     ids = await idsOf(db, 2)
-    look() // after their use, because sessions that are idle for long are closed
-    return ![...ids].some((id) => before.has(id))
+    // The proxy notices later that a session is closed.
+    await until('one is replaced', () => proxy.clients === 2)
+    // After their use, because sessions that are idle for long are closed. One look finds another at work.
+    look()
+    look()
+    return areReplaced()
   })
+  await counted
   expect([least, most]).toEqual([2, 3])
   const after = await idsOf(db, 2)
   expect(after, 'the new ones stay').toEqual(ids)
