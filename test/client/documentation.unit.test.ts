@@ -84,7 +84,7 @@ test('each declaration gets its doc comment, and the types do not change', () =>
     'uses.mts': uses.join('\n'),
   }
   for (const [name, code] of Object.entries(files)) writeFileSync(path.join(folder, name), code)
-  expect(files['client.d.mts']).toMatch(/\n {16}\/\*\*\n {17}\* A call\.\n/)
+  expect(files['client.d.mts']).toMatch(/\n {16}\/\*\*\n {17}\* Get a visit\.\n/)
   compile('uses.mts', { lib: ['esnext', 'dom'], skipLibCheck: false })
 }, 60_000)
 

@@ -74,7 +74,7 @@ test('a page by a time or an integer is in their order, and its cursor is what t
       const page = table.page({ limit: 1, cursor }, { by })
       ids.push(...page.items.map(({ id }) => id))
       cursor = schema.parse(page.next)
-    } while (cursor)
+    } while (cursor && ids.length < 9)
     expect(ids).toEqual([3n, 1n, 2n, 4n])
     expect(table.page({ limit: 2 }, { by }).next).toBe(next)
     const latest = table.page({ limit: 3 }, { by, order: 'descending' })
