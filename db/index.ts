@@ -1,7 +1,8 @@
 /**
  * The face of this folder: what the rest of the service imports. It loads neither an engine nor its driver. Migrations
  * have columns.ts and statement.ts, because the face reads them. What runs in browsers, or before a database is
- * opened, imports errors.ts, deadline.ts and url.ts, which load nothing.
+ * opened, imports errors.ts, deadline.ts and url.ts, which load nothing; the commands of backups load backup.ts, and
+ * stores extend the interface of tables.ts.
  */
 export type { Builder } from './builder.ts'
 export { connect } from './connect.ts'

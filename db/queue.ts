@@ -5,11 +5,13 @@
  * `run` → `#wait` → `line.join` ⇢ (it waits for others) `#onDue` → `decide` ⇢ (it waits for a session)
  * `#begin` → `#runGroups` → `#attempt` → `statements.execute` → `session.execute` ⇢ `group.resolve`
  *
+ * A plan whose inputs share a transaction has `plan.runTogether` → `transact` (transaction.ts) behind `#attempt`.
+ *
  * | A call | begins |
  * |---|---|
  * | that reads the embedded database | at once, unless a transaction of this process or a lock of another one is in its way |
- * | while no session is in use, and the latest statement of its line had one call | at once, with the calls of the same moment |
- * | while a session may be used | after the next turn of the event loop, with the calls that arrive until then |
+ * | while no session is in use, nothing waits, and the latest statement of its line had one call | at once, with the calls of the same moment |
+ * | while a session may be used | after two turns of the event loop, with the calls that arrive until then |
  * | while a statement of its line ends | then |
  * | while all sessions that its line may have are in use | once one is free, in the order in which the lines became due |
  *
@@ -106,6 +108,7 @@ export class Queue implements Runner, Demand {
         const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
         return plan.output(await this.#wait(line, input, plan.identityOf?.(input), deadline))
       } catch (error) {
+        // An error of which one input is to blame would come again: its caller must decide.
         if ('runTogether' in plan || plan.blamesOne?.(error)) throw error
         await pauseOrThrow(attempt, error, plan.use === 'read', deadline)
       }

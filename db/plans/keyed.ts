@@ -120,7 +120,8 @@ async function storeKeys(
   }
   const keys = inputs.flatMap((input) => {
     const outcome = outcomes.get(input)
-    // Here alone this folder asks its caller: the answer is made, and checked, before the commit.
+    // Here alone this folder asks its caller, `create` of src/idempotency/keyed-writes.ts: the answer is made, and
+    // checked, before the commit.
     return outcome && 'id' in outcome ? input.withAnswer(outcome.id) : []
   })
   if (keys.length === 0) return

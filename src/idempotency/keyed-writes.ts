@@ -66,7 +66,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
       const withAnswer = (id: bigint) => ({ ...key, answer: answerOf(id) })
       const { table } = idempotencyKeys
       const id = await creation.insert(call, input, { table, expired, withAnswer })
-      return outputOfRow(call, creation, id, input) // the same as was stored
+      return outputOfRow(call, creation, id, input) // the same as was stored, which is text by now
     })
   }
 

@@ -29,7 +29,7 @@ interface IdempotencyKeysTable {
   id: Generated<bigint>
   /** The `holder` of the API key, not its id: the keys that follow from one another by rotation share it. */
   api_key_id: bigint
-  /** SHA-256 of the Idempotency-Key, 64 hexadecimal digits, which have a fixed length. */
+  /** SHA-256 of the Idempotency-Key, and of the actor and a holder in text where there are any: 64 hexadecimal digits. */
   key_hash: string
   /** The name of the procedure. */
   operation: string

@@ -31,7 +31,10 @@ export interface Authenticating {
   readonly timeout: number
 }
 
-/** Returns a deadline in so many milliseconds, or when the connection closes: the client has left, or sent what was refused. */
+/**
+ * Returns a deadline in so many milliseconds, or when the connection closes: the client has left, or sent what was
+ * refused. A deadline that is over, as after the answer, is not given up any more.
+ */
 export function deadlineOf(res: ServerResponse, timeout: number): Deadline {
   const deadline = new Deadline(timeout)
   res.on('close', () => deadline.giveUp(CLIENT_GONE))

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   readdirSync,
@@ -122,6 +123,8 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(readdirSync(folder)).toEqual(['monday.db'])
     expect(statSync(path.join(folder, 'monday.db')).mode & 0o777).toBe(0o600)
 
+    // A copy from another machine, such as by a program with its own rights.
+    chmodSync(path.join(folder, 'monday.db'), 0o644)
     const restored = path.join(folder, 'data/restored.db')
     const url = `sqlite:${restored}`
     expect(await run('restore', 'monday.db', url)).toEqual({

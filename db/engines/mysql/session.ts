@@ -137,6 +137,7 @@ export class MysqlSession implements Session {
     try {
       return await this.#query<Row>(sql, parameters, deadline)
     } catch (error) {
+      // An operator has dropped the index, or the table is a view: slower, but right.
       if (!(error instanceof NoIndexError)) throw error
       const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
       return await this.#query<Row>(withoutHints, parameters, deadline)
