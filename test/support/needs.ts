@@ -130,9 +130,12 @@ async function withIds(
     .map(({ rest }) => rest.path)
     .find((path) => path.endsWith(`/{${field}}`) && creatorOf(makers, path))
   if (!template) return value
-  if (!made) return NO_ID
+  if (!made) return NO_ID + ++missing
   return Number((await newPath(makers, template, made)).split('/').at(-1))
 }
+
+/** A list without duplicates needs another id for each place. */
+let missing = 10_000_000
 
 let serial = 0
 

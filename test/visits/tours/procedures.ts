@@ -56,7 +56,7 @@ const planTour = procedure
       conflict: closed,
       rules: RULES,
       example,
-      exampleInput: { driver: 'Eve', from, until, visitIds: [7n] },
+      exampleInput: { driver: 'Eve', from, until, visitIds: [7n, 8n] },
       sample: `petstore.planTour.mutate({
   driver: 'Eve',
   from: new Date('2026-01-02T08:00:00Z'),
