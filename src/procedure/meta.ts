@@ -40,7 +40,7 @@ export interface RestMeta {
   /** The message of 404, for an operation on a resource that may not exist; of several resources, all of them. */
   notFound?: string | string[]
   /** The message of 409: a unique value is taken, or the state of the resource forbids the action. */
-  conflict?: string
+  conflict?: string | string[]
   /**
    * The name of the procedure that brings the resource into the state that this one needs, such as `startTour` for
    * `finishTour`. Its path has no other parameters.

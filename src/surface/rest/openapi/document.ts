@@ -201,7 +201,7 @@ function responsesOf(route: Route, schema: object | undefined, authentication?: 
   const order = after ? `: \`${operationIdOf(after)}\` comes first` : ''
   const violation = `The resource exists already, or its state does not allow the request${order}`
   const missing = [notFound].flat().map((message) => new Problem('NOT_FOUND', message))
-  const taken = new Problem('CONFLICT', conflict ?? '')
+  const taken = [conflict ?? []].flat().map((message) => new Problem('CONFLICT', message))
   const broken = rules.map((message) => new Problem('BAD_REQUEST', message))
   const orRule = rules.length > 0 ? `; or it breaks a rule: ${rules.join('; ')}` : ''
   const errors: Row[] = [
@@ -236,8 +236,12 @@ function responsesOf(route: Route, schema: object | undefined, authentication?: 
     ],
     [missing.length > 0, 'The identifier does not exist', ...(missing as [Problem])],
     [true, 'The request did not arrive in time', problem('timeout')],
-    [conflict && !takesKey, violation, taken],
-    [conflict && takesKey, `${violation}. ${keyRunning}`, taken, problem('keyRunning')],
+    [conflict && !takesKey, violation, ...(taken as [Problem])],
+    [
+      conflict && takesKey,
+      `${violation}. ${keyRunning}`,
+      ...([...taken, problem('keyRunning')] as [Problem]),
+    ],
     [!conflict && takesKey, keyRunning, problem('keyRunning')],
     [readsBody, `The body has more than ${MAX_BODY} bytes`, problem('bodyTooLarge')],
     [readsBody, 'The body is not `application/json`, or is compressed', problem('mediaType')],
