@@ -74,6 +74,11 @@ export const teamRouter = router({
     .input(z.object({}))
     .output(Hours)
     .query(({ ctx }) => ({ opens: '08:00', language: ctx.language })),
+  getVisitor: publicProcedure
+    .meta(described('GET', '/visitor', { example: { name: 'anyone' } }))
+    .input(z.object({}))
+    .output(z.object({ name: z.string() }))
+    .query(({ ctx: { caller } }) => ({ name: caller.name })),
   getCaller: procedure
     .meta(described('GET', '/caller', { example: { name: 'Ann', holder: '7', readOnly: false } }))
     .input(z.object({}))

@@ -150,6 +150,18 @@ test('a batch with one procedure that is not public needs a caller', async () =>
   expect((await batch('getHours,nothing')).status).toBe(401)
 })
 
+test('a public procedure has the same caller beside others in a batch, and alone', async () => {
+  const input = encodeURIComponent('{"0":"[{}]","1":"[{}]"}')
+  const headers = await cookie('Ann')
+  const answer = await session.fetch(`/trpc/getVisitor,getCaller?batch=1&input=${input}`, {
+    headers,
+  })
+  expect(await answer.json()).toEqual([
+    { result: { data: expect.stringContaining('"anyone"') } },
+    { result: { data: expect.stringContaining('"Ann"') } },
+  ])
+})
+
 test('each holder has a rate, and public procedures that of the address', async () => {
   const { fetch, stop } = await startService({ RATE_LIMIT: '2' }, withSignIn(bySession))
   onTestFinished(stop)

@@ -9,6 +9,7 @@ import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
 import type { Body } from '../../http/body.ts'
 import { jsonHeaders } from '../../http/headers.ts'
+import { ANYONE } from '../../procedure/authentication.ts'
 import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import { MAX_BATCH, transformer } from '../../wire/encoding.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
@@ -106,9 +107,11 @@ function startCalls<Result>(
   run: (call: SentCall, encoded: unknown) => Promise<Result>,
 ): Promise<Result>[] {
   const inputs = inputsOf(method === 'GET' ? input : body?.take(), method, isBatch)
-  return operations.map((operation, at) =>
-    run({ calls, method, name: names[at], operation, at }, inputs[at]),
-  )
+  return operations.map((operation, at) => {
+    // As if it were alone: clients make batches by the moment of their calls.
+    const own = operation?.access.isPublic ? { ...calls, caller: ANYONE } : calls
+    return run({ calls: own, method, name: names[at], operation, at }, inputs[at])
+  })
 }
 
 /** Runs one call, and returns its output. `encoded` is its input, which a call may lack. Not async: see Body. */
