@@ -10,7 +10,7 @@ import type { Session, Statement } from './session.ts'
 
 const OVER = new Error('The transaction is over: its work must await every statement')
 
-type Work<Result> = (transaction: Database) => Promise<Result>
+type DatabaseWork<Result> = (transaction: Database) => Promise<Result>
 
 /**
  * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no effect,
@@ -21,7 +21,7 @@ type Work<Result> = (transaction: Database) => Promise<Result>
  */
 export async function inTransaction<Result>(
   db: RootDatabase,
-  work: Work<Result>,
+  work: DatabaseWork<Result>,
   deadline?: Deadline,
 ): Promise<Result> {
   refuseInTransaction()
@@ -38,7 +38,7 @@ export async function inTransaction<Result>(
 }
 
 /** Runs work on one session, without a transaction: for a lock that a session holds. */
-export const onSession = <Result>(db: RootDatabase, work: Work<Result>): Promise<Result> =>
+export const onSession = <Result>(db: RootDatabase, work: DatabaseWork<Result>): Promise<Result> =>
   withSession(db, undefined, (session) =>
     work({ kysely: db.kysely, engine: db.engine, runner: new SessionRunner(session, db.runner) }),
   )

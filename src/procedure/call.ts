@@ -1,13 +1,12 @@
 /** A call, which everything from the surfaces to the stores receives, and the operation that it calls. */
 import type { z } from 'zod'
 import type { Deadline, KeyOfRow, WithDeadline } from '../../db/index.ts'
-import { type Problem, problem, problemOfInput } from '../errors/problem.ts'
+import { type Problem, problem } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
 import { transformer } from '../wire/encoding.ts'
-import type { Chain } from './chain.ts'
 import type { RequestHeaders } from './headers.ts'
+import { check, checkInput } from './inputs.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
-import type { Made } from './middleware.ts'
 import type { Page } from './paging.ts'
 
 /** What all calls of a process share. `Stores` are those of the product. */
@@ -76,15 +75,17 @@ export interface CallsOfRequest<Stores = unknown> {
   readonly headers: RequestHeaders
   /** The header Idempotency-Key, unparsed. */
   readonly idempotencyHeader: string | undefined
-  /** Logs an error of an operation that its answer does not tell. */
-  report(error: Problem, operation: string): void
+  /** Logs an error of the operation with this name that its answer does not tell. */
+  report(error: Problem, name: string): void
 }
 
 /**
  * Returns what a product adds to `ctx` of the calls of a request, such as a mailer. The calls of a batch share it.
  * See https://trpc.io/docs/server/context
  */
-export type CreateContext = (request: CallsOfRequest) => object | Promise<object>
+export type CreateContext<Added extends object = object> = (
+  request: CallsOfRequest,
+) => Added | Promise<Added>
 
 /** Returns the request with what `createContext` adds. Throws its errors, and TypeError for a field of the service. */
 export async function withContext(
@@ -92,6 +93,9 @@ export async function withContext(
   createContext: CreateContext,
 ): Promise<CallsOfRequest> {
   const context = await request.deadline.limit(Promise.try(() => createContext(request)))
+  if (typeof context !== 'object' || context === null) {
+    throw new TypeError(`createContext returns ${context}: it must return an object`)
+  }
   const taken = Object.keys(context).find((field) => Object.hasOwn(OWN, field))
   if (taken) throw new TypeError(`createContext returns ${taken}, which is a field of the service`)
   return { ...context, ...request }
@@ -115,7 +119,7 @@ export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
 }
 
 /** The fields of `ctx` that are of the service. A middleware may name the actor. */
-const OWN: Record<Exclude<keyof Call, 'actor'>, true> = {
+export const OWN: Record<Exclude<keyof Call, 'actor'>, true> = {
   shared: true,
   caller: true,
   deadline: true,
@@ -151,7 +155,7 @@ export class Written {
 const NOTHING = new Written()
 
 /** What a resolver receives (https://trpc.io/docs/server/procedures). */
-export class Options {
+export class ResolverOptions {
   readonly ctx: Call
   readonly input: unknown
   /** The name of the procedure. */
@@ -172,9 +176,15 @@ export class Options {
   }
 }
 
-type Resolver = (options: Options) => Promise<unknown>
+export type Resolver = (options: ResolverOptions) => Promise<unknown>
 
-/** A procedure as both surfaces call it. */
+/** What an operation is made of, beside its resolver. */
+export type Parts = Pick<
+  Operation,
+  'name' | 'type' | 'rest' | 'access' | 'input' | 'output' | 'isPaged'
+>
+
+/** A procedure as both surfaces call it; one with middlewares is a ChainedOperation. */
 export class Operation {
   /** The name of the procedure, in the log, the metrics and the span, too; in a nested router `pets.list`. */
   readonly name: string
@@ -190,14 +200,8 @@ export class Operation {
   /** Whether the resolver returns a page. */
   readonly isPaged: boolean
   readonly #resolver: Resolver
-  readonly #chain: Chain | undefined
 
-  /** `chain` has the steps of a procedure with middlewares. */
-  constructor(
-    parts: Pick<Operation, 'name' | 'type' | 'rest' | 'access' | 'input' | 'output' | 'isPaged'>,
-    resolver: Resolver,
-    chain?: Chain,
-  ) {
+  constructor(parts: Parts, resolver: Resolver) {
     this.name = parts.name
     this.type = parts.type
     this.rest = parts.rest
@@ -206,7 +210,6 @@ export class Operation {
     this.output = parts.output
     this.isPaged = parts.isPaged
     this.#resolver = resolver
-    this.#chain = chain
   }
 
   /**
@@ -217,56 +220,25 @@ export class Operation {
    * large, while the call waits.
    */
   run(request: CallsOfRequest, input: unknown, batchIndex = 0): Promise<unknown> {
-    if (this.#chain) return this.#runChain(this.#chain, request, input, batchIndex)
-    const { success, data, error } = this.input.safeParse(input)
-    if (!success) throw problemOfInput(error)
-    return this.#resolve(this.#callOf(request, data), batchIndex)
+    const checked = checkInput(this.input, input, this.name)
+    return this.resolve(this.callOf(request, checked), checked, batchIndex)
   }
 
-  async #resolve(call: Call, batchIndex: number): Promise<unknown> {
-    const made = await this.#resolver(new Options(call, call.input, this.name, batchIndex))
-    return this.#outputOf(call, made)
-  }
-
-  async #runChain(
-    chain: Chain,
-    request: CallsOfRequest,
-    raw: unknown,
-    batchIndex: number,
-  ): Promise<unknown> {
-    const call = this.#callOf(request, undefined)
-    const { data, made } = await chain.run({
-      own: OWN,
-      ctx: call,
-      deadline: request.deadline,
-      batchIndex,
-      getRawInput: async () => raw,
-      resolve: async (context, input): Promise<Made> => {
-        const ctx = context as Call & typeof context // the chain keeps the fields of the call
-        const made = await this.#resolver(new Options(ctx, input, this.name, batchIndex))
-        const output = this.#outputOf(call, made)
-        return { data: this.isPaged ? (output as Page).items : output, output }
-      },
-      report: (error) => request.report(error, this.name),
-    })
-    if (made?.data === data) return made?.output
-    // A middleware of a query has replaced the output.
-    if (!this.isPaged) return this.checkOutput(data)
-    return this.#checkPage({
-      items: data as unknown[],
-      next: (made?.output as Page | undefined)?.next,
-    })
-  }
-
-  #callOf(request: CallsOfRequest, input: unknown): Call {
+  protected callOf(request: CallsOfRequest, input: unknown): Call {
     const written = this.type === 'query' ? NOTHING : new Written()
     return { ...request, operation: this, input, stores: request.shared.stores, written }
+  }
+
+  /** Calls the resolver with a checked input, and returns its checked output. */
+  protected async resolve(call: Call, input: unknown, batchIndex: number): Promise<unknown> {
+    const made = await this.#resolver(new ResolverOptions(call, input, this.name, batchIndex))
+    return this.#outputOf(call, made)
   }
 
   /** Returns the output of a resolver, checked. Throws TypeError for one of a mutation that no function has written. */
   #outputOf(call: Call, made: unknown): unknown {
     if (this.type === 'query')
-      return this.isPaged ? this.#checkPage(made as Page) : this.checkOutput(made)
+      return this.isPaged ? this.checkPage(made as Page) : this.checkOutput(made)
     // The output is checked already: before its effect. Here it could be one of an earlier release, kept with
     // an Idempotency-Key.
     if (call.written.is(made)) return made
@@ -285,7 +257,7 @@ export class Operation {
   }
 
   #parse(schema: z.ZodType, output: unknown): unknown {
-    const { success, data, error } = schema.safeParse(output)
+    const { success, data, error } = check(schema, output, this.name)
     if (success) return data
     const message = `The output of ${this.name} does not fit its schema`
     throw problem('internal', new Error(message, { cause: error }))
@@ -300,7 +272,7 @@ export class Operation {
     }
   }
 
-  #checkPage({ items, next }: Page): Page {
+  protected checkPage({ items, next }: Page): Page {
     return { items: this.checkOutput(items) as unknown[], next }
   }
 }

@@ -1,9 +1,9 @@
 /** What a middleware receives and returns (https://trpc.io/docs/server/middlewares). */
-import type { Deadline } from '../../db/index.ts'
 import { type Problem, toProblem } from '../errors/problem.ts'
+import type { Call } from './call.ts'
 
 /** What `next()` returns, and what a middleware returns in turn. */
-export type Result = Success | { ok: false; error: Problem }
+export type Result = Success | Failure
 
 export interface Success {
   ok: true
@@ -13,65 +13,69 @@ export interface Success {
   made?: Made
 }
 
+interface Failure {
+  ok: false
+  /** The error that the caller gets. */
+  error: Problem
+  /** What was thrown. */
+  thrown: unknown
+}
+
 /** A checked output, and what the procedure returns for it: of a list, its items and the page. */
-export interface Made {
+interface Made {
   data: unknown
   output: unknown
 }
 
 /** What a middleware passes on by `next(…)`. */
 export interface More {
-  ctx?: Context
+  ctx?: Record<string, unknown>
   input?: unknown
   getRawInput?: () => Promise<unknown>
 }
 
-export type Context = Record<string, unknown>
+export type Next = (more?: More) => Promise<Result>
 
-/** A middleware as tRPC keeps it. Nothing checks what it returns. */
-export type Middleware = (options: object) => Promise<Partial<Result> | undefined>
+/** A middleware as tRPC keeps it. Nothing checks what it returns: see `resultOf`. */
+export type Middleware = (options: MiddlewareOptions) => Promise<Partial<Result> | undefined>
 
 /** What a step receives: each may change it for those that follow. */
 export interface State {
-  ctx: Context
+  /** The call, with what middlewares have added. */
+  ctx: Call & Record<string, unknown>
   input: unknown
   getRawInput: () => Promise<unknown>
 }
 
-export type Next = (more?: More) => Promise<Result>
-
 /** What a middleware receives (https://trpc.io/docs/server/middlewares). */
-export class Options implements State {
-  readonly ctx: Context
+export class MiddlewareOptions implements State {
+  readonly ctx: State['ctx']
   readonly input: unknown
-  readonly getRawInput: () => Promise<unknown>
+  readonly getRawInput: State['getRawInput']
   readonly type: 'query' | 'mutation'
   readonly path: string
   readonly meta: unknown
   readonly batchIndex: number
-  readonly next: Next
-  readonly #deadline: Deadline
+  next: Next
 
   constructor(
-    { name, type, meta }: Pick<Options, 'type' | 'meta'> & { name: string },
-    { batchIndex, deadline }: { batchIndex: number; deadline: Deadline },
     { ctx, input, getRawInput }: State,
+    { meta, batchIndex }: Pick<MiddlewareOptions, 'meta' | 'batchIndex'>,
     next: Next,
   ) {
     this.ctx = ctx
     this.input = input
     this.getRawInput = getRawInput
-    this.type = type
-    this.path = name
+    this.type = ctx.operation.type
+    this.path = ctx.operation.name
     this.meta = meta
     this.batchIndex = batchIndex
     this.next = next
-    this.#deadline = deadline
   }
 
   /** Aborts at the deadline. It is made when it is first asked for. */
   get signal(): AbortSignal {
-    return this.#deadline.signal
+    return this.ctx.deadline.signal
   }
 }
 
@@ -79,17 +83,24 @@ export class Options implements State {
 const marker = 'middlewareMarker'
 
 /** Returns the result of the resolver. */
-export const success = (made: Made) => ({ ok: true as const, data: made.data, made, marker })
-
-/** Returns the result of what was thrown: with the error that the caller gets. */
-export const failure = (thrown: unknown) => ({
-  ok: false as const,
-  error: toProblem(thrown),
+export const success = (made: Made): Success & { marker: string } => ({
+  ok: true,
+  data: made.data,
+  made,
   marker,
 })
 
-/** Returns what a middleware returned, with the error as callers get it; undefined for what is no result. */
-export function resultOf(returned: Partial<Result> | undefined): Result | undefined {
+/** Returns the result of what was thrown. */
+export const failure = (thrown: unknown): Failure & { marker: string } => ({
+  ok: false,
+  error: toProblem(thrown),
+  thrown,
+  marker,
+})
+
+/** Returns what a middleware of the procedure with this name has returned. Throws TypeError for what is no result. */
+export function resultOf(returned: Partial<Result> | undefined, name: string): Result {
   if (returned?.ok === true) return returned as Success
-  return returned?.ok === false ? failure((returned as { error: unknown }).error) : undefined
+  if (returned?.ok === false) return failure((returned as Failure).error)
+  throw new TypeError(`A middleware of ${name} must return the result of next()`)
 }

@@ -1,8 +1,8 @@
 /** The operations of a router: made once, at the start. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import { Operation, type Options } from './call.ts'
-import { Chain, type Step } from './chain.ts'
+import { Operation, type Parts, type Resolver } from './call.ts'
+import { ChainedOperation, type Step } from './chain.ts'
 import { inputOf } from './inputs.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
 import type { Middleware } from './middleware.ts'
@@ -17,8 +17,13 @@ interface Definition {
   middlewares: (Middleware & { _type?: 'input' | 'output' | 'errors' })[]
   inputs: z.ZodType[]
   output?: z.ZodType
-  resolver(options: Options): Promise<unknown>
+  resolver: Resolver
+  /** That of the initTRPC which has made it. */
+  config: AnyTRPCRouter['_def']['_config']
 }
+
+const FOREIGN =
+  'is made by another initTRPC, with its own errors and encoding: make it by src/procedure/procedure.ts'
 
 /** Characters of a name, dots included, which is kept with each Idempotency-Key. */
 const MAX_NAME = 64
@@ -29,11 +34,7 @@ const MAX_NAME = 64
  * would have another encoding.
  */
 export function operationsOf({ _def: { procedures, lazy, _config } }: AnyTRPCRouter): Operation[] {
-  if (_config.errorFormatter !== errorFormatter) {
-    throw new TypeError(
-      'The router is made by another initTRPC: make it by router(…) of src/procedure/procedure.ts',
-    )
-  }
+  if (_config.errorFormatter !== errorFormatter) throw new TypeError(`The router ${FOREIGN}`)
   for (const name in lazy) {
     throw new TypeError(
       `The router ${name} is lazy, so its procedures are unknown at the start: import it without lazy(…)`,
@@ -45,10 +46,11 @@ export function operationsOf({ _def: { procedures, lazy, _config } }: AnyTRPCRou
 }
 
 function operationOf(name: string, definition: Definition): Operation {
-  const { type, meta, inputs, output, resolver } = definition
+  const { type, meta, inputs, output, resolver, config } = definition
   function need(condition: unknown, what: string): asserts condition {
     if (!condition) throw new TypeError(`The procedure ${name} ${what}`)
   }
+  need(config.errorFormatter === errorFormatter, FOREIGN)
   need(name.length <= MAX_NAME, `has a name of more than ${MAX_NAME} characters`)
   need(
     type !== 'subscription',
@@ -64,8 +66,12 @@ function operationOf(name: string, definition: Definition): Operation {
   need(rest || !meta?.openapi, 'has the meta of trpc-to-openapi alone: REST needs restMeta({ … })')
   const access = meta?.access ?? {}
   const parts = { name, type, rest, access, input: inputOf(name, inputs, rest), output }
-  const chain = chainOf(name, type, definition)
-  if (!rest) return new Operation({ ...parts, isPaged: false }, resolver, chain)
+  const steps = stepsOf(name, definition)
+  const made = (own: Parts) =>
+    steps.length > inputs.length
+      ? new ChainedOperation(own, resolver, meta, steps)
+      : new Operation(own, resolver)
+  if (!rest) return made({ ...parts, isPaged: false })
   const { method, takesKey, creates } = rest
   const isQuery = type === 'query'
   // A query by POST is a search by a body.
@@ -79,18 +85,14 @@ function operationOf(name: string, definition: Definition): Operation {
   need(!isPaged || method === 'GET', 'is a query by POST, whose pages would have no Link')
   need(!isPaged || output instanceof z.ZodPipe, 'has isPaged: true, so it needs .output(paged(…))')
   const ofItems = output instanceof z.ZodPipe && isPaged ? (output.def.out as z.ZodType) : output
-  return new Operation({ ...parts, output: ofItems, isPaged }, resolver, chain)
+  return made({ ...parts, output: ofItems, isPaged })
 }
 
-/** Returns the chain of a procedure that has middlewares; undefined for one that has none. */
-function chainOf(
-  name: string,
-  type: Operation['type'],
-  { meta, middlewares, inputs }: Definition,
-): Chain | undefined {
+/** Returns the middlewares and the inputs of a procedure, in their order. */
+function stepsOf(name: string, { middlewares, inputs }: Definition): Step[] {
   const left = [...inputs]
   // The last one calls the resolver. The output is checked with the resolver, wherever it stands.
-  const steps = middlewares.slice(0, -1).flatMap((middleware): Step[] => {
+  return middlewares.slice(0, -1).flatMap((middleware): Step[] => {
     if (middleware._type === 'errors') {
       throw new TypeError(
         `The procedure ${name} has .errors(…): all errors have the form of the service`,
@@ -99,5 +101,4 @@ function chainOf(
     if (middleware._type === 'input') return left.splice(0, 1)
     return middleware._type === 'output' ? [] : [middleware]
   })
-  return steps.length > inputs.length ? new Chain(name, type, meta, steps) : undefined
 }

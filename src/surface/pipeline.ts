@@ -130,7 +130,7 @@ async function answerCalls(
     // Node joins several such headers with ", ", and the result is not a valid key.
     const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
     const record = recordOf(res)
-    const report = (error: Problem, operation: string) => service.report(error, record, operation)
+    const report = (error: Problem, name: string) => service.report(error, record, name)
     const sent = new RequestHeaders(req.headers)
     const request = { shared: service, caller, deadline, headers: sent, idempotencyHeader, report }
     const { createContext } = service

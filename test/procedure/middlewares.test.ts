@@ -61,6 +61,8 @@ interface Scenario {
   adds?: number
   /** What the line of the log has. */
   log?: string
+  /** What its stack has. */
+  stack?: string
 }
 
 /** A mutation that adds a pet behind this middleware. */
@@ -306,6 +308,7 @@ const scenarios: Record<string, Scenario> = {
     answer: added,
     seen: ['resolver'],
     adds: 1,
+    log: 'A middleware of NAME, a mutation, calls next() twice',
   },
   'a mutation keeps its output': {
     served: adding(async ({ next }) => ({ ...(await next()), data: { name: 7 } })),
@@ -325,7 +328,7 @@ const scenarios: Record<string, Scenario> = {
     answer: added,
     seen: ['resolver'],
     adds: 1,
-    log: 'Cannot assign to read only property',
+    log: 'replaces the result of next()',
   },
   'a mutation whose middleware fails after the effect': {
     served: adding(async ({ next }) => {
@@ -337,6 +340,18 @@ const scenarios: Record<string, Scenario> = {
     seen: ['resolver'],
     adds: 1,
     log: 'The audit is away',
+  },
+  'a mutation whose middleware refuses after the effect': {
+    served: adding(async function refuseLate({ next }) {
+      await next()
+      throw new TRPCError({ code: 'FORBIDDEN', message: 'Too late' })
+    }),
+    input: rex,
+    answer: added,
+    seen: ['resolver'],
+    adds: 1,
+    log: 'Too late',
+    stack: 'refuseLate',
   },
   'a mutation whose middleware forgets the return, and next, too': {
     served: adding((() => {}) as never),
@@ -492,6 +507,7 @@ describe.each(Object.entries(faces))('%s', (faceName, face) => {
     expect(
       lines.map(({ err, operation }) => [err.message.replaceAll(nameOf(name), 'NAME'), operation]),
     ).toEqual(log ? [[expect.stringContaining(log), nameOf(name)]] : [])
+    if (scenario.stack !== undefined) expect(lines[0].err.stack).toContain(scenario.stack)
   })
 
   test('no middleware runs for a call without an API key', async () => {

@@ -77,7 +77,14 @@ const trials: Record<string, () => string | Promise<string>> = {
     return ping.query().catch(String)
   },
   '`lazy(': () => said(router({ inner: lazy(async () => served) })),
-  'An `initTRPC`': () => said(initTRPC.create().router({})),
+  'An `initTRPC`': () => {
+    const other = initTRPC.create()
+    const foreign = other.router({ ping: other.procedure.query(() => 'pong') })
+    expect(said(router({ deep: { inner: foreign } }))).toContain(
+      'procedure deep.inner.ping is made by',
+    )
+    return said(foreign)
+  },
   '`.errors(': () => saidOf(procedure.errors(() => undefined).query(() => 1)),
   '`experimental_caller`': () =>
     saidOf(procedure.experimental_caller(async () => 1).query(() => 1)),

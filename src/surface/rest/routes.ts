@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { emptyHeaders, headersOf, jsonHeaders } from '../../http/headers.ts'
 import type { Operation } from '../../procedure/call.ts'
-import { hasInput } from '../../procedure/inputs.ts'
+import { check, hasInput } from '../../procedure/inputs.ts'
 import type { RestMeta } from '../../procedure/meta.ts'
 import { readerOf } from './readers.ts'
 
@@ -137,7 +137,7 @@ function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
       input.meta()?.id && exampleInput,
       'reads a body, so its input needs an id and an exampleInput; of several inputs, the id is inputId',
     )
-    const issues = input.safeParse(exampleInput).error?.issues ?? []
+    const issues = check(input, exampleInput, name).error?.issues ?? []
     const isOfBody = issues.every(({ path: [field] }) => inPath.includes(String(field)))
     need(isOfBody, 'has an exampleInput that its input rejects')
   }
@@ -160,7 +160,7 @@ function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
     })
   const status = creates !== undefined ? 201 : output.def.type === 'void' ? 204 : 200
   need(
-    status === 204 || output.safeParse(example).success,
+    status === 204 || check(output, example, name).success,
     'has an example that its output rejects',
   )
   const deprecation = deprecationOf(rest, baseUrl)
