@@ -55,6 +55,8 @@ export interface Operation {
   parameters?: Parameter[]
   requestBody?: { required?: boolean; content: Content }
   responses: Record<string, Response>
+  /** Whether an operation with another method than GET changes nothing. */
+  'x-safe'?: boolean
   /** https://redocly.com/docs-legacy/api-reference-docs/specification-extensions/x-code-samples */
   'x-codeSamples'?: { lang: string; source: string }[]
 }

@@ -99,7 +99,7 @@ const plain = html`autocomplete="off" autocapitalize="off" spellcheck="false"`
 
 /** The form, which is hidden until `docs.js` makes it work. */
 function trial(document: OpenApi, method: string, path: string, operation: Operation): Html {
-  const { operationId: id, parameters = [], requestBody } = operation
+  const { operationId: id, parameters = [], requestBody, 'x-safe': isSafe } = operation
   const [example] = examplesOf(requestBody?.content)
   return html`
           <form class="trial" aria-label="Try ${id}" data-method="${method}" data-path="${path}" hidden>
@@ -112,7 +112,7 @@ function trial(document: OpenApi, method: string, path: string, operation: Opera
             <textarea id="${id}-body" name="body" rows="6" ${plain}>${example === undefined ? '' : toJson(example)}</textarea>`
             }
             <p class="hint">
-              Sends to <code class="target"></code>${method !== 'GET' && html`: <strong>this changes real data</strong>`}
+              Sends to <code class="target"></code>${method !== 'GET' && !isSafe && html`: <strong>this changes real data</strong>`}
             </p>
             <button type="submit">Send</button>
             <div class="answer" role="group" aria-label="Answer">

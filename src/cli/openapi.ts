@@ -9,7 +9,7 @@ import { PUBLISHED } from '../surface/rest/openapi/published.ts'
 import { routesOf } from '../surface/rest/routes.ts'
 
 const { appRouter } = resources
-const { authentication }: Partial<Product<unknown>> = resources
+const { authentication }: Partial<Product> = resources
 const routes = routesOf(operationsOf(appRouter), PUBLISHED.baseUrl)
 const document = openApiDocument(routes, texts, PUBLISHED, authentication)
 writeFileSync('openapi.json', `${JSON.stringify(JSON.parse(document), undefined, 2)}\n`)

@@ -9,12 +9,6 @@ export const TITLE = 'Petstore'
 /** The version of the interface, in the OpenAPI document. */
 export const VERSION = '1.0.0'
 
-/**
- * The header with the token of a user behind the API key of a frontend, whose middlewares read it. Pages of other
- * origins may send it, the document shows it where a procedure takes it, and the log never has it.
- */
-export const USER_TOKEN_HEADER = 'X-User-Token'
-
 /** Maximum bytes of a body. */
 export const MAX_BODY = 65_536
 

@@ -1,7 +1,6 @@
 /** The headers of responses for browsers: security, caching, CORS. */
 import cors from 'cors'
 import type { RequestHandler } from 'express'
-import { USER_TOKEN_HEADER } from '../config/product.ts'
 import { recordOf } from './record.ts'
 
 /** Returns headers as a list of names and values in turn, which Node writes faster than an object. */
@@ -41,14 +40,21 @@ export const pageHeaders = headersOf({
 /** The headers of the OpenAPI document beside others: an editor on any page may read what is public. */
 export const forAnyPage = ['Access-Control-Allow-Origin', '*']
 
+/** The headers that pages of other origins may send to any operation. */
+const OF_CALLERS =
+  'Authorization,Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage'.split(
+    ',',
+  )
+
 /**
  * Returns the middleware for CORS (https://fetch.spec.whatwg.org/#http-cors-protocol): pages of these origins
- * may call the service with these methods. `*` allows all origins. Cookies are allowed for a sign-in by cookie
- * alone, and only where the origins are named.
+ * may call the service with these methods and, beside the service's own, these headers. `*` allows all origins.
+ * Cookies are allowed for a sign-in by cookie alone, and only where the origins are named.
  */
 export function crossOrigin(
   origins: string[],
   methods: string[],
+  headers: string[],
   hasCookie: boolean,
 ): RequestHandler {
   const isOpen = origins.includes('*')
@@ -56,7 +62,7 @@ export function crossOrigin(
     origin: isOpen ? '*' : origins,
     credentials: hasCookie && !isOpen,
     methods,
-    allowedHeaders: `Authorization,${USER_TOKEN_HEADER},Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage`,
+    allowedHeaders: [...OF_CALLERS, ...headers].join(),
     exposedHeaders:
       'Link,Location,Deprecation,Sunset,RateLimit,RateLimit-Policy,Retry-After,WWW-Authenticate,X-Request-Id',
     maxAge: 600, // seconds for which a browser caches the response to a preflight

@@ -1,8 +1,8 @@
 /** The headers of a request, as procedures and middlewares read them. */
 
 /**
- * Headers that can only be read. `Authorization` is not among those of procedures: it has the API key. A token of a
- * user has the header `USER_TOKEN_HEADER` of config/product.ts.
+ * Headers that can only be read. `Authorization` is not among those of procedures: it has the API key. The token of a
+ * user has a header of its own, which `access` of a base procedure names (meta.ts).
  */
 export class RequestHeaders {
   readonly #sent: Readonly<Record<string, string | string[] | undefined>>

@@ -48,7 +48,7 @@ export interface RestMeta {
   after?: string
   /**
    * The messages of 400 for what no field alone breaks, such as `until must be after from`: what `refine` of an object or a
-   * list says, with the field before it.
+   * list says, with the field before it; of the items of a list that of the first one, `lines.0.until must be after from`.
    */
   rules?: string[]
 }
@@ -60,10 +60,20 @@ export interface RestMeta {
 export interface AccessMeta {
   /** Anyone may call, without an API key, and so without an Idempotency-Key. The rate is that of the IP address. */
   isPublic?: true
-  /** The header `USER_TOKEN_HEADER` (config/product.ts) is needed; the document has both texts. */
-  userToken?: { description: string; example: string }
-  /** What the middlewares throw. The document has them, and the tests of errors meet each of them. */
+  /**
+   * The headers that the middlewares read, by their names, such as one with the token of a user behind the API key of a
+   * frontend. The document has them, pages of other origins may send them, and the tests send their examples.
+   */
+  headers?: Record<string, AccessHeader>
+  /** What the middlewares throw. The document has these errors alone, and the tests of errors meet each of them. */
   errors?: AccessError[]
+}
+
+/** A header of a request, in the document. */
+export interface AccessHeader {
+  description: string
+  example: string
+  isOptional?: true
 }
 
 /** An error of a middleware: of any call of the procedures, before their resolvers. */

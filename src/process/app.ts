@@ -15,11 +15,12 @@ import { recordOf } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { HttpServer, type Observer } from '../http/server.ts'
+import type { Log } from '../observe/log.ts'
 import { isCookie } from '../procedure/authentication.ts'
 import { operationsOf } from '../procedure/operations.ts'
 import { docsRouter, documentSender } from '../surface/docs.ts'
 import { type Service, serve } from '../surface/pipeline.ts'
-import { documentOf } from '../surface/rest/openapi/published.ts'
+import { differencesOf, documentOf } from '../surface/rest/openapi/published.ts'
 import { routesOf } from '../surface/rest/routes.ts'
 import { restSurface } from '../surface/rest/surface.ts'
 import { trpcSurface } from '../surface/trpc/surface.ts'
@@ -38,14 +39,22 @@ export function createApp(
   service: Service,
   observer: Observer,
   readiness: Readiness,
+  log: Log,
 ): HttpServer {
   const operations = operationsOf(router)
   const routes = routesOf(operations, config.baseUrl)
+  const differences = [...differencesOf(published, routes)].join(', ')
+  if (differences) log.warn(`openapi.json is out of date: run npm run openapi, for ${differences}`)
   const surfaces = [restSurface(routes), trpcSurface(router, operations)]
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...routes.map(({ method }) => method)])]
+  const headers = [
+    ...new Set(operations.flatMap(({ access }) => Object.keys(access.headers ?? {}))),
+  ]
   const hasCookie = service.authentication !== undefined && isCookie(service.authentication)
   const allowOrigins =
-    config.corsOrigins.length > 0 ? crossOrigin(config.corsOrigins, methods, hasCookie) : undefined
+    config.corsOrigins.length > 0
+      ? crossOrigin(config.corsOrigins, methods, headers, hasCookie)
+      : undefined
   function onRequest(req: IncomingMessage, res: ServerResponse) {
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { AddressInfo, ListenOptions, Server } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { AnyTRPCRouter } from '@trpc/server'
 import { connect, type Database, inTransaction, retry } from '../../db/index.ts'
 import type { Config } from '../config/config.ts'
 import { UsageError } from '../config/environment.ts'
@@ -14,7 +15,8 @@ import type { Log } from '../observe/log.ts'
 import { flushSpans } from '../observe/span.ts'
 import { Telemetry } from '../observe/telemetry.ts'
 import type { Authentication } from '../procedure/authentication.ts'
-import type { CreateContext, Shared } from '../procedure/call.ts'
+import type { CreateContext } from '../procedure/call.ts'
+import type { ContextFor, StoresOf } from '../procedure/procedure.ts'
 import type { Service } from '../surface/pipeline.ts'
 import { reporter } from '../surface/report.ts'
 import { type Api, createApp } from './app.ts'
@@ -30,23 +32,30 @@ const MAX_UNACCEPTED = 65_535
 const PORT_IN_USE = 'it is taken; set another port, or 0 for any that is free'
 
 /** What is served: the operations, and their stores on a database or a transaction. */
-export interface Product<Stores> extends Api {
-  createStores(db: Database): Stores
+export interface Product extends Api {
+  createStores(db: Database): unknown
   /** Adds to `ctx` of the calls of a request. */
   createContext?: CreateContext
   /** Callers without API keys. */
   authentication?: Authentication
 }
 
+/** A product that hands over what the procedures of its router expect. */
+export type Whole<Router extends AnyTRPCRouter> = Product & {
+  router: Router
+  createStores(db: Database): StoresOf<Router>
+} & ContextFor<Router>
+
 /**
  * Starts the service on the configured database, whose migrations must be current. Throws UsageError
  * when a port cannot be listened on.
  */
-export async function start<Stores>(
+export async function start<Router extends AnyTRPCRouter>(
   config: Config,
   log: Log,
-  { createStores, createContext, authentication, ...api }: Product<Stores>,
+  product: Whole<Router>,
 ) {
+  const { createStores, createContext, authentication, ...api }: Product = product
   const usage = { used: 0, waiting: 0 }
   const db = await connect(config.databaseUrl, {
     timeout: config.databaseTimeout,
@@ -65,7 +74,7 @@ export async function start<Stores>(
         )
   const authenticator = createAuthenticator(db, log, metrics?.lookUp)
   const stopCleanup = startCleanup(db, config.idempotencyLifetime, log)
-  const service: Service & Shared<Stores> = {
+  const service: Service = {
     stores: createStores(db),
     transact(work, deadline) {
       const attempt = () => inTransaction(db, (inside) => work(createStores(inside)), deadline)
@@ -81,7 +90,7 @@ export async function start<Stores>(
     report: reporter(log, readiness.reportBroken),
   }
   const telemetry = new Telemetry(log, config.trustProxy, metrics)
-  const app = createApp(config, api, service, telemetry, readiness)
+  const app = createApp(config, api, service, telemetry, readiness, log)
   const { port, listenHost: host, reusePort } = config
   const ofMetrics = { port: config.metricsPort, host: config.metricsHost }
   // The first connection: the log says now, and not with the first call, what is wrong with the server.

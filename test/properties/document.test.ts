@@ -183,6 +183,9 @@ async function holdForEach(
   }
 }
 
+/** The index of an item: a rule in a list has that of the first one. */
+const INDEX = /\.\d+\b/g
+
 /** Whether a request breaks nothing but rules that JSON Schema cannot say: the document has their messages. */
 function breaksRules({ status, body }: Answer, { responses }: Operation): boolean {
   if (status !== 400) return false
@@ -190,7 +193,8 @@ function breaksRules({ status, body }: Answer, { responses }: Operation): boolea
   // The first example is of a field, and those of rules have numbers.
   const rules = Object.entries(examples).filter(([name]) => /^BAD_REQUEST_\d+$/.test(name))
   const known = rules.map(([, { value }]) => value.message)
-  return (body as { message: string }).message.split('; ').every((one) => known.includes(one))
+  const messages = (body as { message: string }).message.split('; ')
+  return messages.every((one) => known.includes(one.replaceAll(INDEX, '.0')))
 }
 
 test.for(served)('valid requests of %s are accepted', { timeout: TIMEOUT }, async ([, of]) => {

@@ -23,10 +23,16 @@ const line = z.object({
     .optional(),
 })
 
+const rule = 'must be above 1 for the size l'
+const Line = line.refine(({ count, size }) => count > 1 || size !== 'l', {
+  path: ['count'],
+  error: rule,
+})
+
 const Kinds = z
   .object({
     place: textInput({ description: 'A place.' }),
-    lines: z.array(line).min(1).max(5),
+    lines: z.array(Line).min(1).max(5),
     ids: z.array(int64Input({ description: 'An id.' })).max(20),
     flags: z.array(z.boolean()).min(2).max(3).nullable().optional(),
     one: line.pick({ name: true, since: true }).optional(),
@@ -44,7 +50,7 @@ const exampleInput = { lines: [{ name: 'Ball', code: null, count: 1 }], ids: [7]
 export const kinds = resourcesOf(
   router({
     keepKinds: procedure
-      .meta(described('PUT', '/kinds/{place}', { exampleInput }))
+      .meta(described('PUT', '/kinds/{place}', { exampleInput, rules: [`lines.0.count ${rule}`] }))
       .input(Kinds)
       .output(z.void())
       .mutation(({ ctx }) => write(ctx, async () => {})),

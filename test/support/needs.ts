@@ -1,5 +1,4 @@
 /** What a call needs before it can succeed: resources, made by the operations that create them, by their examples. */
-import { USER_TOKEN_HEADER } from '../../src/config/product.ts'
 import type { Operation } from '../../src/procedure/call.ts'
 import type { RestMeta } from '../../src/procedure/meta.ts'
 import type { RestClient } from './rest.ts'
@@ -20,8 +19,11 @@ export const PARAMETER = /\{\w+\}/g
 const placeOf = (path: string) => path.replaceAll(PARAMETER, '{}')
 
 /** The headers of a good call. */
-export const headersFor = ({ access: { userToken } }: Operation) =>
-  userToken && { headers: { [USER_TOKEN_HEADER]: userToken.example } }
+export const headersFor = ({ access: { headers = {} } }: Operation) => ({
+  headers: Object.fromEntries(
+    Object.entries(headers).map(([name, { example }]) => [name, example]),
+  ),
+})
 
 /** The id of a resource that does not exist. */
 export const NO_ID = 404

@@ -45,6 +45,8 @@ export interface Surroundings {
     createContext?: CreateContext
     authentication?: Authentication
   }
+  /** Replaces the document of the router. */
+  document?: string
   /** Creates the tables of those resources. */
   prepare?(db: Database): Promise<void>
 }
@@ -54,7 +56,7 @@ const baseUrl = 'https://petstore.example/v1'
 /** Starts the service with these environment variables, on a free port. */
 export async function startService(
   variables: Record<string, string> = {},
-  { database, resources, prepare = async () => {} }: Surroundings = {},
+  { database, resources, document, prepare = async () => {} }: Surroundings = {},
 ) {
   database ??= await newDatabase()
   const config = readConfig({
@@ -77,7 +79,7 @@ export async function startService(
     createStores,
   }
   const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
-  const document = openApiDocument(routes, texts, PUBLISHED, served.authentication)
+  document ??= openApiDocument(routes, texts, PUBLISHED, served.authentication)
   const { port, stop } = await start(config, log, { ...served, document })
   const sql = await openSql(database.url)
   const origin = `http://127.0.0.1:${port}`

@@ -1,14 +1,19 @@
 /** The files of the docs page, their caching and their compression. */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
 import { docsPage } from '../../docs-page/src/page.ts'
+import { router } from '../../src/procedure/procedure.ts'
+import { write } from '../../src/procedure/write.ts'
 import { pageHeaders } from '../support/expect.ts'
+import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { runServer } from '../support/process.ts'
-import { serviceForFile } from '../support/service.ts'
+import { serviceForFile, startService } from '../support/service.ts'
 
 const service = await serviceForFile()
 const html = await (await fetch(`${service.origin}/docs/`)).text()
@@ -36,6 +41,36 @@ async function askRaw(path: string, encodings: string, known?: string) {
   const [answer] = (await once(sent, 'response')) as [IncomingMessage] // what the event brings
   return { status: answer.statusCode, bytes: await buffer(answer), headers: answer.headers }
 }
+
+test('the start warns of a document that lacks an operation, or has one too many', async () => {
+  const published = readFileSync('openapi.json', 'utf8')
+  const warnings = async (document: string) => {
+    const { logged, stop } = await startService({}, { document })
+    await stop()
+    return logged.filter((line) => line.includes('openapi.json'))
+  }
+  expect(await warnings(published)).toEqual([])
+  const differences = 'GET /pets/{petId} (readPet), GET /pets/{petId} (getPet)'
+  expect(await warnings(published.replace('"getPet"', '"readPet"'))).toEqual([
+    expect.stringContaining(`out of date: run npm run openapi, for ${differences}"`),
+  ])
+})
+
+test('a query by POST is not said to change something', async () => {
+  const input = z.object({ text: z.string() }).meta({ id: 'Search' })
+  const meta = (path: `/${string}`) =>
+    described('POST', path, { example: 'Rex', exampleInput: { text: 'R' } })
+  const on = procedure.input(input).output(z.string())
+  const served = router({
+    search: on.meta(meta('/search')).query(() => 'Rex'),
+    change: on.meta(meta('/change')).mutation(({ ctx }) => write(ctx, async () => 'Rex')),
+  })
+  const { fetch, stop } = await startService({}, { resources: resourcesOf(served) })
+  onTestFinished(stop)
+  const page = await (await fetch('/docs/')).text()
+  const [, search, change] = page.split('class="trial"')
+  expect([search, change].map((form) => form?.includes('changes real data'))).toEqual([false, true])
+})
 
 test('the page loads these files, each with these headers and no others', async () => {
   const links = [...html.matchAll(/(?:src|href)="([\w.]+)"/g)].map(([, name]) => `/docs/${name}`)

@@ -191,7 +191,7 @@ const allowed = {
   ...exposed,
   ...readable,
   'access-control-allow-headers':
-    'Authorization,X-User-Token,Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
+    'Authorization,Content-Type,Idempotency-Key,X-Request-Id,X-Requested-With,Cache-Control,Pragma,trpc-accept,x-trpc-source,traceparent,tracestate,baggage',
   'access-control-allow-methods': corsMethods.join(),
   'access-control-max-age': '600',
 }
@@ -263,7 +263,7 @@ const rows: Row[] = [
   ['trpc createPet', 'POST /trpc/createPet', post('{}'), plainInput],
   ['trpc createPet', 'POST /trpc/createPet', post(large), tooLarge],
   ['trpc createPet', 'POST /trpc/createPet', asText(trpcAda), wrongType],
-  ['trpc createPet', 'POST /trpc/createPet', {}, wrongType],
+  ['trpc createPet', 'POST /trpc/createPet', {}, malformed],
   ['trpc createPet', 'POST /trpc/createPet', byReader(trpcAda), readOnly],
   [
     'trpc createPet',

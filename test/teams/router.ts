@@ -4,7 +4,6 @@
  */
 import { TRPCError } from '@trpc/server'
 import { z } from 'zod'
-import { USER_TOKEN_HEADER } from '../../src/config/product.ts'
 import { NewPet, Pet } from '../../src/petstore/pets/schema.ts'
 import { proceduresWith, router } from '../../src/procedure/procedure.ts'
 import { create, writeElsewhere } from '../../src/procedure/write.ts'
@@ -16,39 +15,44 @@ const { procedure } = proceduresWith<Stores, Context>()
 
 const publicProcedure = procedure.meta({ access: { isPublic: true } })
 
+/** The header with the token of a user behind the API key of a frontend. */
+export const USER_TOKEN = 'X-User-Token'
+
 const userToken = {
   description: 'The token of the user, from the sign-in of the team.',
   example:
     'eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiZWRpdG9yIiwic3ViIjoiQW5uIn0.tsZx_8eWQ7m1N7x-i3TonzSGtvTErDSz8d0iHx82p2s',
 }
+const team = { description: 'The team of the user.', example: 'red', isOptional: true } as const
+const headers = { [USER_TOKEN]: userToken, 'X-Team': team }
 const ofReader =
   'eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoicmVhZGVyIiwic3ViIjoiQm9iIn0.6yvZmoDx005cR0Qpn41nBudTm0w3y7BCH-ZviYUyCwo'
 const withoutUser = {
   code: 'UNAUTHORIZED',
   message: 'The token of the user is missing or invalid',
   description: 'The token of the user is missing, invalid or expired',
-  metBy: { headers: { [USER_TOKEN_HEADER]: 'none' } },
+  metBy: { headers: { [USER_TOKEN]: 'none' } },
 } as const
 const noEditor = 'Only editors of the team may change something'
 
-/** A procedure for users: its Idempotency-Keys are those of the user. */
+/** A procedure for users: its Idempotency-Keys are those of the user in a team. */
 const forUsers = procedure
-  .meta({ access: { userToken, errors: [withoutUser] } })
+  .meta({ access: { headers, errors: [withoutUser] } })
   .use(async ({ ctx, next }) => {
-    const user = await ctx.userOf(ctx.headers.get(USER_TOKEN_HEADER))
-    return next({ ctx: { user, actor: user.name } })
+    const user = await ctx.userOf(ctx.headers.get(USER_TOKEN))
+    return next({ ctx: { user, actor: `${ctx.headers.get('X-Team')} ${user.name}` } })
   })
 
 /** A procedure for editors. */
 const forEditors = forUsers
   .meta({
     access: {
-      userToken,
+      headers,
       errors: [
         withoutUser,
         {
           ...{ code: 'FORBIDDEN', message: noEditor, description: 'The user is no editor' },
-          metBy: { headers: { [USER_TOKEN_HEADER]: ofReader } },
+          metBy: { headers: { [USER_TOKEN]: ofReader } },
         },
       ],
     },
@@ -64,7 +68,10 @@ const creation = {
 }
 const Hours = z.object({ opens: z.string(), language: z.string() })
 const Me = z.object({ user: z.string(), frontend: z.string(), key: z.string().nullable() })
-const Caller = z.object({ name: z.string(), holder: z.string(), readOnly: z.boolean() })
+const Caller = z.object({
+  ...{ name: z.string(), holder: z.string(), readOnly: z.boolean() },
+  role: z.string().optional(),
+})
 const NewInvitation = z.object({ to: z.string() }).meta({ id: 'NewInvitation' })
 const Invitation = z.object({ to: z.string() }).meta({ id: 'Invitation' })
 

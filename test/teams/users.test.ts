@@ -1,10 +1,9 @@
 /** Users behind the API key of a frontend: their rights, their Idempotency-Keys, and their token, which no log has. */
 import { describe, expect, test } from 'vitest'
-import { USER_TOKEN_HEADER } from '../../src/config/product.ts'
 import { type Answer, facesOf } from '../support/faces.ts'
 import { serviceForFile } from '../support/service.ts'
 import { createContext, teamResources } from './context.ts'
-import { teamRouter } from './router.ts'
+import { teamRouter, USER_TOKEN } from './router.ts'
 import { tokenOf } from './tokens.ts'
 
 const service = await serviceForFile(
@@ -13,9 +12,15 @@ const service = await serviceForFile(
 )
 const { 'JSON lines': lines, ...faces } = facesOf(teamRouter, service, { createContext })
 const rex = { name: 'Rex', categoryId: 1 }
-const by = async (user: string, role: 'reader' | 'editor' = 'editor', key?: string) => ({
+const by = async (
+  user: string,
+  role: 'reader' | 'editor' = 'editor',
+  key?: string,
+  team = 'red',
+) => ({
   headers: {
-    [USER_TOKEN_HEADER]: await tokenOf(user, role),
+    [USER_TOKEN]: await tokenOf(user, role),
+    'X-Team': team,
     ...(key !== undefined && { 'Idempotency-Key': JSON.stringify(key) }),
   },
 })
@@ -27,7 +32,7 @@ describe.each(Object.entries({ ...faces, 'JSON lines': lines }))('%s', (name, fa
     const noUser = ['UNAUTHORIZED', 401, 'The token of the user is missing or invalid']
     const noEditor = ['FORBIDDEN', 403, 'Only editors of the team may change something']
     expect(await face('getMe', {})).toEqual(noUser)
-    const expired = { [USER_TOKEN_HEADER]: await tokenOf('Ann', 'editor', '-1h') }
+    const expired = { [USER_TOKEN]: await tokenOf('Ann', 'editor', '-1h') }
     expect(await face('getMe', {}, { headers: expired })).toEqual(noUser)
     expect(await face('addAnimal', rex, await by('Bob', 'reader'))).toEqual(noEditor)
     expect(idOf(await face('addAnimal', rex, await by('Ann')))).toBeTypeOf('number')
@@ -44,8 +49,8 @@ describe.each(Object.entries({ ...faces, 'JSON lines': lines }))('%s', (name, fa
 test.each(Object.entries(faces))(
   'two users behind one API key never share an Idempotency-Key: %s',
   async (name, face) => {
-    const add = async (user: string, key: string, body = rex) =>
-      idOf(await face('addAnimal', body, await by(user, 'editor', `${name} ${key}`)))
+    const add = async (user: string, key: string, body = rex, team = 'red') =>
+      idOf(await face('addAnimal', body, await by(user, 'editor', `${name} ${key}`, team)))
     const first = await add('Ann', 'one')
     expect(await add('Ann', 'one')).toBe(first)
     const others = [
@@ -53,6 +58,7 @@ test.each(Object.entries(faces))(
       // Behind the key, these would be the text of another pair.
       ...[await add('one', 'Ann'), await add('Ann"', 'one'), await add('\ud800', 'one')],
       ...[await add('\ud801', 'one'), await add('Ann', `one\\u0000"Ann"`)],
+      await add('Ann', 'one', rex, 'blue'),
     ]
     expect(new Set([first, ...others]).size).toBe(1 + others.length)
     expect(await add('Ann', 'one', { ...rex, name: 'Ada' })).toEqual([
@@ -63,30 +69,32 @@ test.each(Object.entries(faces))(
   },
 )
 
-test('the token of a user is never in the log, and pages may send it', async () => {
+test('the token of a user is never in the log, and pages may send what middlewares read', async () => {
   const { headers } = await by('Ann')
   service.logged.length = 0
   await service.sql('drop table pets')
   const answer = await faces.rest('addAnimal', rex, { headers })
   expect(answer).toEqual(['INTERNAL_SERVER_ERROR', 500, 'Internal server error'])
-  await faces.rest('getMe', {}, { headers: { [USER_TOKEN_HEADER]: 'sesame' } })
+  await faces.rest('getMe', {}, { headers: { [USER_TOKEN]: 'sesame' } })
   await expect
     .poll(() => service.logged.filter((line) => line.includes('"request"')).length)
     .toBeGreaterThanOrEqual(2)
-  expect(service.logged.join()).not.toMatch(new RegExp(`sesame|${headers[USER_TOKEN_HEADER]}`))
+  expect(service.logged.join()).not.toMatch(new RegExp(`sesame|${headers[USER_TOKEN]}`))
   const preflight = await fetch(`${service.origin}/v1/me`, {
     method: 'OPTIONS',
     headers: { origin: 'https://team.example', 'access-control-request-method': 'GET' },
   })
-  expect(preflight.headers.get('access-control-allow-headers')).toContain(USER_TOKEN_HEADER)
+  const allowed = preflight.headers.get('access-control-allow-headers')?.split(',')
+  expect(allowed).toEqual(expect.arrayContaining([USER_TOKEN, 'X-Team', 'Authorization']))
 })
 
-test('the document has the header, and an example of each error', async () => {
+test('the document has the headers, and an example of each error', async () => {
   const { body } = await service.rest('GET', '/openapi.json')
   const { paths } = body as { paths: Record<string, Record<string, unknown>> }
   expect(paths['/animals']?.post).toMatchObject({
     parameters: [
-      { in: 'header', name: USER_TOKEN_HEADER, required: true, example: expect.any(String) },
+      { in: 'header', name: USER_TOKEN, required: true, example: expect.any(String) },
+      { in: 'header', name: 'X-Team', required: false, example: 'red' },
       { name: 'Idempotency-Key' },
     ],
     responses: {

@@ -12,23 +12,17 @@
  * | `requestBody` | with the schema inline | generators name a type after its reference |
  * | `default` | in parameters and bodies | of bodies it is in the description: see bodies.ts |
  * | `additionalProperties` | false for outputs | answers may gain fields |
- * | `x-codeSamples`, `components.headers`, `Idempotency-Key` | nothing | they are of this service |
+ * | `x-codeSamples`, `components.headers`, `Idempotency-Key`, headers of middlewares | nothing | they are of this service |
+ * | `x-safe` | nothing | a query by POST changes nothing (RFC 9110, section 9.2.1), which its method does not say |
  */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi'
 import type { Config } from '../../../config/config.ts'
-import {
-  MAX_BODY,
-  MAX_HEADER_COUNT,
-  MAX_HEADERS,
-  TITLE,
-  USER_TOKEN_HEADER,
-  VERSION,
-} from '../../../config/product.ts'
+import { MAX_BODY, MAX_HEADER_COUNT, MAX_HEADERS, TITLE, VERSION } from '../../../config/product.ts'
 import { Problem, problem, problemOfInput, tooManyRequests } from '../../../errors/problem.ts'
 import { idempotencyParameter } from '../../../idempotency/header.ts'
 import { type Authentication, isCookie, unauthorized } from '../../../procedure/authentication.ts'
-import { type RestMeta, restMeta } from '../../../procedure/meta.ts'
+import { type AccessHeader, type RestMeta, restMeta } from '../../../procedure/meta.ts'
 import { DEFAULT_LIMIT, MAX_LIMIT } from '../../../procedure/paging.ts'
 import { replaceBigints } from '../exact-json.ts'
 import { operationIdOf, type Route } from '../routes.ts'
@@ -130,7 +124,7 @@ function correct(
   authentication?: Authentication,
 ) {
   const { operationId, path, method, description, creates, takesKey } = route
-  const { name, input, isPaged } = route.operation
+  const { name, type, input, isPaged, access } = route.operation
   const object = paths?.[path]?.[method.toLowerCase() as 'get']
   if (!object) throw new TypeError(`${method} ${path} is missing in the generated document`)
   const output = object.responses?.[200]?.content?.['application/json']?.schema
@@ -140,7 +134,8 @@ function correct(
   const sentences = [description, isPaged && MORE_PAGES, takesKey && key]
   object.description = sentences.filter(Boolean).join(' ')
   object.responses = responsesOf(route, output, authentication)
-  if (route.operation.access.isPublic) object.security = []
+  if (access.isPublic) object.security = []
+  if (type === 'query' && method !== 'GET') Object.assign(object, { 'x-safe': true })
   // The generator writes the schemas of parameters and bodies inline.
   const parameters = [...route.pathParameters, ...route.queryParameters]
   for (const parameter of (object.parameters ?? []) as Parameter[]) {
@@ -150,8 +145,8 @@ function correct(
     const { description = own, ...schema } = parameter.schema
     if (description !== undefined) Object.assign(parameter, { description, schema })
   }
-  const { userToken } = route.operation.access
-  if (userToken) object.parameters = [...(object.parameters ?? []), userTokenParameter(userToken)]
+  const headers = Object.entries(access.headers ?? {}).map(headerParameter)
+  if (headers.length > 0) object.parameters = [...(object.parameters ?? []), ...headers]
   if (takesKey) object.parameters = [...(object.parameters ?? []), idempotencyParameter]
   const body = object.requestBody as { content: Record<string, { schema: Schemas[string] }> }
   delete object.requestBody
@@ -171,18 +166,14 @@ function correct(
   return object
 }
 
-const userTokenParameter = ({
-  description,
-  example,
-}: {
-  description: string
-  example: string
-}) => ({
+/** Returns the parameter of a header that a middleware reads. */
+const headerParameter = ([name, header]: [string, AccessHeader]) => ({
   in: 'header' as const,
-  name: USER_TOKEN_HEADER,
-  required: true,
+  name,
+  required: !header.isOptional,
   schema: { type: 'string' as const },
-  ...{ description, example },
+  description: header.description,
+  example: header.example,
 })
 
 /** An error response: whether the operation has it, its description, and its errors, which have one status. */

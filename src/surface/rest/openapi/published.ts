@@ -1,6 +1,7 @@
 /** The published document, openapi.json, which `npm run openapi` writes; and the document of an installation. */
-import { readDocument } from '../../../../docs-page/src/document.ts'
+import { readDocument, routesOf } from '../../../../docs-page/src/document.ts'
 import type { Config } from '../../../config/config.ts'
+import type { Route } from '../routes.ts'
 
 type Urls = Pick<Config, 'baseUrl' | 'stagingUrl'>
 
@@ -19,6 +20,18 @@ export function documentOf(published: string, urls: Urls): string {
     .replaceAll(PUBLISHED.baseUrl, () => urls.baseUrl)
     .replaceAll(trpcUrlOf(PUBLISHED), () => trpcUrlOf(urls))
   return JSON.stringify({ ...readDocument(text), servers: serversOf(urls) })
+}
+
+/**
+ * Returns the operations that the published document has and these routes have not, and the other way round: the router
+ * was changed without `npm run openapi`. What an operation takes and returns is not compared.
+ */
+export function differencesOf(published: string, routes: Route[]): Set<string> {
+  const inDocument = routesOf(readDocument(published)).map(
+    ({ method, path, operation }) => `${method} ${path} (${operation.operationId})`,
+  )
+  const served = routes.map(({ method, path, operationId }) => `${method} ${path} (${operationId})`)
+  return new Set(inDocument).symmetricDifference(new Set(served))
 }
 
 /** Returns the URL of tRPC. */
