@@ -1,11 +1,22 @@
 /** Callers without an API key: those of an authenticator of the product, and those of public procedures. */
 import type { TRPCError } from '@trpc/server'
-import { Problem, toProblem } from '../errors/problem.ts'
-import type { Caller } from '../keys/key.ts'
+import { Problem, problem, toProblem } from '../errors/problem.ts'
+import { type Caller, visiblePrefix } from '../keys/key.ts'
 import type { RequestHeaders } from './headers.ts'
 
-/** A caller without an API key; `holder` is a text that no two callers have, such as the subject of a token. */
+/**
+ * A caller without an API key; `holder` is a text that no two callers have, such as the subject of a token. What else an
+ * authenticator returns, such as a role, is in `ctx.caller`, too: see `CallerOf`.
+ */
 type CallerWithoutKey = Pick<Caller, 'name' | 'readOnly'> & { holder: string }
+
+/**
+ * The type of `ctx.caller` with what an authenticator returns besides, which callers by an API key and anyone lack. The
+ * builder takes it: `proceduresWith<Stores, { caller: CallerOf<typeof bySession> }>()`.
+ * @public Products with a sign-in of their own need it, such as that of test/teams.
+ */
+export type CallerOf<Own extends Pick<Authentication, 'callerOf'>> = Caller &
+  Partial<Omit<NonNullable<Awaited<ReturnType<Own['callerOf']>>>, keyof Caller>>
 
 /** An authenticator of the product, in place of API keys or before them. */
 export interface Authentication {
@@ -34,6 +45,17 @@ export interface Authentication {
 export const isCookie = ({ scheme }: Authentication): boolean =>
   scheme.type === 'apiKey' && scheme.in === 'cookie'
 
+/** Returns the 401 of a request without a caller. `token` is what it has in the place of an API key, if anything. */
+export function withoutCaller(
+  authentication: Authentication | undefined,
+  token: string | undefined,
+): Problem {
+  // What is no API key may be a token that the authenticator has passed on.
+  const isKey = token !== undefined && visiblePrefix(token) !== undefined
+  if (authentication && !isKey) return unauthorized(authentication)
+  return problem(token === undefined ? 'missingKey' : 'invalidKey')
+}
+
 /** Returns the 401 of an authenticator: of a request without credentials, or for what it has thrown. */
 export function unauthorized(
   { challenge, besideApiKeys, message }: Authentication,
@@ -48,9 +70,10 @@ export function unauthorized(
 export async function authenticate(
   authentication: Authentication,
   request: Parameters<Authentication['callerOf']>[0],
-): Promise<CallerWithoutKey | undefined> {
+): Promise<(Caller & CallerWithoutKey) | undefined> {
   try {
-    return await authentication.callerOf(request)
+    const caller = await authentication.callerOf(request)
+    return caller && { ...caller, keyId: undefined } // not a claim with this name
   } catch (thrown) {
     const error = toProblem(thrown)
     throw error.code === 'UNAUTHORIZED' ? unauthorized(authentication, error) : error

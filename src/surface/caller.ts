@@ -14,6 +14,7 @@ import {
   authenticate,
   isCookie,
   unauthorized,
+  withoutCaller,
 } from '../procedure/authentication.ts'
 import { RequestHeaders } from '../procedure/headers.ts'
 import { holdRequest } from './waiting.ts'
@@ -102,10 +103,7 @@ async function lookUpCaller(
   // A key that was valid before is not rejected because of other callers at its IP address.
   const isCounted = !token || !authenticator.remembers(token)
   if (isCounted) rateLimit?.countIpAddress(res, count)
-  if (token === undefined) {
-    const { authentication } = service
-    throw authentication ? unauthorized(authentication) : problem('missingKey')
-  }
+  if (token === undefined) throw withoutCaller(service.authentication, token)
   holdRequest(res.req, gatheringBytes(res.req))
   // A look-up that took longer would be out of date at its end.
   using deadline = deadlineOf(res, Math.min(timeout, KEY_LIFETIME))
@@ -113,7 +111,7 @@ async function lookUpCaller(
   holdRequest(res.req, 0) // readBody counts what gathers now
   if (!caller) {
     Object.assign(record, { keyId: undefined, keyPrefix: prefix }) // it was valid before a slow body
-    throw problem('invalidKey')
+    throw withoutCaller(service.authentication, token)
   }
   record.keyId = String(caller.keyId)
   record.keyPrefix = undefined

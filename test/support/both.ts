@@ -16,7 +16,9 @@ export function standInOf<Served extends AnyTRPCRouter>(
   router: Served,
   shared: Shared,
 ): TRPCClient<Served> {
-  const standIn = setupServer(...handlersOf(router, shared, { url: `${ORIGIN}/trpc` }))
+  const standIn = setupServer(
+    ...handlersOf<AnyTRPCRouter>(router, shared, { url: `${ORIGIN}/trpc` }),
+  )
   beforeAll(() => standIn.listen({ onUnhandledFrame: 'bypass' }))
   afterAll(() => standIn.close())
   // The fetch at the time of the call, which MSW replaces.

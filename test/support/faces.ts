@@ -26,7 +26,8 @@ export type Face = (name: string, input?: object, sent?: Sent) => Promise<Answer
 /** An operation that REST has. */
 type Described = Operation & { rest: RestMeta }
 
-const STAND_IN = 'https://stand-in.example/trpc'
+/** The URL of the stand-in. */
+export const STAND_IN = 'https://stand-in.example/trpc'
 
 /** Returns the faces of a router that a service serves on stores of pets. The stand-in begins without pets. */
 export function facesOf(

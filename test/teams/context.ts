@@ -1,5 +1,5 @@
 /** What a team hands to its procedures, and its sign-in: a session's cookie before API keys, or a token in their place. */
-import type { Authentication } from '../../src/procedure/authentication.ts'
+import type { Authentication, CallerOf } from '../../src/procedure/authentication.ts'
 import type { CallsOfRequest } from '../../src/procedure/call.ts'
 import { resourcesOf } from '../support/procedures.ts'
 import { teamRouter } from './router.ts'
@@ -28,15 +28,13 @@ export const createContext = ({ headers, caller }: CallsOfRequest) => ({
 /** What the service of the team is made of. */
 export const teamResources = { ...resourcesOf(teamRouter), createContext }
 
-export type Context = Awaited<ReturnType<typeof createContext>>
-
 async function callerOf(token: string | undefined) {
   if (token === undefined) return undefined
   const { name, role } = await userOf(token)
-  return { name, holder: `user ${name}`, readOnly: role === 'reader' }
+  return { name, holder: `user ${name}`, readOnly: role === 'reader', role }
 }
 
-export const bySession: Authentication = {
+export const bySession = {
   callerOf: ({ headers }) =>
     callerOf(/(?:^|; )session=([^;]*)/.exec(headers.get('Cookie') ?? '')?.[1]),
   besideApiKeys: true,
@@ -46,7 +44,13 @@ export const bySession: Authentication = {
     ...{ type: 'apiKey', in: 'cookie', name: 'session' },
     description: 'The session of a user who has signed in.',
   },
-}
+} satisfies Authentication
+
+/** What the team adds to `ctx`. */
+export type Added = Awaited<ReturnType<typeof createContext>>
+
+/** What `ctx` of the team has, beside the fields of the service. */
+export type Context = Added & { caller: CallerOf<typeof bySession> }
 
 export const byToken: Authentication = {
   callerOf: ({ headers }) =>

@@ -1,7 +1,7 @@
 /** A product with createContext, a sign-in of its own, a public procedure, and an effect outside the database. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { Authentication } from '../../src/procedure/authentication.ts'
-import { type Answer, facesOf } from '../support/faces.ts'
+import { type Answer, facesOf, STAND_IN } from '../support/faces.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 import { bySession, byToken, createContext, sent, teamResources } from './context.ts'
 import { teamRouter } from './router.ts'
@@ -36,8 +36,8 @@ describe.each(Object.entries(facesBySession))('%s', (name, face) => {
     expect(await face('getHours', {}, { headers: wrongKey })).toEqual(hours('fr'))
   })
 
-  test('the caller is the user of the session, or the holder of an API key', async () => {
-    const ann = { name: 'Ann', holder: 'user Ann', readOnly: false }
+  test('the caller is the user of the session, with the role, or the holder of an API key', async () => {
+    const ann = { name: 'Ann', holder: 'user Ann', readOnly: false, role: 'editor' }
     expect(await face('getCaller', {}, { headers: await cookie('Ann') })).toEqual({ output: ann })
     const byKey = await face('getCaller', {})
     const key = name === 'the stand-in' ? 'stand-in' : 'test'
@@ -52,6 +52,15 @@ describe.each(Object.entries(facesBySession))('%s', (name, face) => {
     const invalid = ['UNAUTHORIZED', 401, 'The token of the user is missing or invalid']
     const headers = { ...nobody, cookie: 'session=sesame' }
     expect(await face('getCaller', {}, { headers })).toEqual(invalid)
+    // What the authenticator passes on, and is no API key
+    const token = { authorization: 'Bearer sesame' }
+    if (name !== 'the stand-in')
+      expect(await face('getCaller', {}, { headers: token })).toEqual(missing)
+    const key = { authorization: `Bearer petstore_${'x'.repeat(43)}` }
+    if (name !== 'the stand-in')
+      expect(await face('getCaller', {}, { headers: key })).toEqual([
+        ...['UNAUTHORIZED', 401, expect.stringContaining('The API key is invalid')],
+      ])
     const readOnly = ['FORBIDDEN', 403, 'You may only read: this call changes something']
     expect(await face('invite', { to: 'Eve' }, { headers: await cookie('Bob', 'reader') })).toEqual(
       readOnly,
@@ -152,14 +161,16 @@ test('a batch with one procedure that is not public needs a caller', async () =>
 
 test('a public procedure has the same caller beside others in a batch, and alone', async () => {
   const input = encodeURIComponent('{"0":"[{}]","1":"[{}]"}')
-  const headers = await cookie('Ann')
-  const answer = await session.fetch(`/trpc/getVisitor,getCaller?batch=1&input=${input}`, {
-    headers,
-  })
-  expect(await answer.json()).toEqual([
-    { result: { data: expect.stringContaining('"anyone"') } },
-    { result: { data: expect.stringContaining('"Ann"') } },
-  ])
+  const { cookie: sent } = await cookie('Ann')
+  for (const url of [`${session.origin}/trpc`, STAND_IN]) {
+    const answer = await fetch(`${url}/getVisitor,getCaller?batch=1&input=${input}`, {
+      headers: { cookie: sent },
+    })
+    expect(await answer.json()).toEqual([
+      { result: { data: expect.stringContaining('"anyone"') } },
+      { result: { data: expect.stringContaining('"Ann"') } },
+    ])
+  }
 })
 
 test('each holder has a rate, and public procedures that of the address', async () => {
@@ -214,7 +225,13 @@ test.each([
     ['INTERNAL_SERVER_ERROR', 500, 'Internal server error'],
     'createContext returns stores, which is a field of the service',
   ],
-])('%s that hangs, or returns a field of the service', async (name, wrong, expected, line) => {
+  [
+    'createContext',
+    () => null as never,
+    ['INTERNAL_SERVER_ERROR', 500, 'Internal server error'],
+    'createContext returns null: it must return an object',
+  ],
+])('%s that hangs, or returns what it must not', async (name, wrong, expected, line) => {
   const authentication =
     name === 'callerOf' ? { ...bySession, callerOf: wrong as never } : bySession
   const service = await startService(variables, {

@@ -10,6 +10,7 @@ import {
   type Authentication,
   authenticate,
   unauthorized,
+  withoutCaller,
 } from '../../../src/procedure/authentication.ts'
 import {
   type CallsOfRequest,
@@ -20,6 +21,7 @@ import {
 } from '../../../src/procedure/call.ts'
 import { RequestHeaders } from '../../../src/procedure/headers.ts'
 import { operationsOf } from '../../../src/procedure/operations.ts'
+import type { ContextFor, StoresOf } from '../../../src/procedure/procedure.ts'
 import { routerOf, runOperation } from '../../../src/surface/trpc/functions.ts'
 import { MAX_BATCH, transformer } from '../../../src/wire/encoding.ts'
 
@@ -29,17 +31,17 @@ interface Options {
   url: string
   /** The valid API keys, by default all. */
   apiKeys?: string[] | undefined
-  /** Adds to `ctx`, as that of the service does, but with what a browser can have. */
-  createContext?: CreateContext
   authentication?: Authentication
 }
 
-/** Returns handlers for MSW that serve this router. */
-export function handlersOf(
-  served: AnyTRPCRouter,
-  shared: Shared,
-  { url, apiKeys, createContext = () => ({}), authentication }: Options,
+/** Returns handlers for MSW that serve this router. `createContext` adds to `ctx` what a browser can have. */
+export function handlersOf<Router extends AnyTRPCRouter>(
+  served: Router,
+  shared: Shared<StoresOf<Router>>,
+  options: Options & ContextFor<Router>,
 ): HttpHandler[] {
+  const { url, apiKeys, authentication } = options
+  const createContext: CreateContext = options.createContext ?? (() => ({}))
   // As in the service, each call of a batch is one of its own.
   const functionOf = (operation: Operation) => ({
     type: operation.type,
@@ -65,10 +67,7 @@ export function handlersOf(
       if (!authentication.besideApiKeys) throw unauthorized(authentication)
     }
     const token = tokenOf(headers.get('authorization') ?? undefined)
-    if (token === undefined) {
-      throw authentication ? unauthorized(authentication) : problem('missingKey')
-    }
-    if (token === '' || apiKeys?.includes(token) === false) throw problem('invalidKey')
+    if (!token || apiKeys?.includes(token) === false) throw withoutCaller(authentication, token)
     if (!seen.includes(token)) seen.push(token)
     const id = BigInt(seen.indexOf(token))
     return { keyId: id, name: 'stand-in', holder: id, readOnly: isReadOnlyKey(token) }

@@ -1,12 +1,13 @@
 /** The outputs as tRPC has them, and a router of plain functions for its own adapters: JSON lines, and the client's stand-in. */
 import type { AnyTRPCRouter } from '@trpc/server'
+import { ANYONE } from '../../procedure/authentication.ts'
 import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import { decodeInput } from './input.ts'
 
 /**
- * Runs an operation. Returns its output; of a page the items, because clients know the next cursor by the last one.
- * Not async, so that it does not keep the input: see Operation.
+ * Runs an operation. Returns its output; of a page the items, because clients know the next cursor by the last one. A
+ * public one has the same caller as alone: clients make batches by the moment of their calls. Not async: see Body.
  */
 export function runOperation(
   operation: Operation,
@@ -14,7 +15,8 @@ export function runOperation(
   input: unknown,
   batchIndex: number,
 ): Promise<unknown> {
-  const running = operation.run(request, input, batchIndex)
+  const own = operation.access.isPublic ? { ...request, caller: ANYONE } : request
+  const running = operation.run(own, input, batchIndex)
   return operation.isPaged ? running.then(itemsOf) : running
 }
 

@@ -11,7 +11,7 @@ import type { VisitStore } from '../visits/store.ts'
 import { Helper, HelperOfVisit, ListVisitsOfHelper, NewHelper, OneHelper } from './schema.ts'
 import type { HelperStore } from './store.ts'
 
-interface Stores {
+export interface Stores {
   visits: VisitStore
   helpers: HelperStore
 }

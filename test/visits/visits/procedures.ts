@@ -23,7 +23,7 @@ import {
 } from './schema.ts'
 import type { OwnerStore, VisitStore } from './store.ts'
 
-interface Stores {
+export interface Stores {
   owners: OwnerStore
   visits: VisitStore
   helpers: HelperStore
