@@ -47,7 +47,7 @@ export class Telemetry implements Observer {
   end(res: ServerResponse): void {
     const record = recordOf(res)
     const { outcomes } = record
-    record.outcomes = undefined
+    record.outcomes = undefined // the log would write them into each line
     record.stop()
     if (record.operation === undefined) record.path = record.readablePath
     if ((record.keyId ?? record.holder) === undefined)

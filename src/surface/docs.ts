@@ -14,15 +14,14 @@ import { answer, getOnly } from '../http/respond.ts'
 /** Returns the Express router of the docs page, to mount at `/docs`. `document` is OpenAPI as JSON. */
 export function docsRouter(document: string): Router {
   const docs = express.Router({ caseSensitive: true, strict: true })
-  const serve = (path: string, handler: RequestHandler) =>
-    docs.route(path).get(handler).all(getOnly)
+  const add = (path: string, handler: RequestHandler) => docs.route(path).get(handler).all(getOnly)
   const ofType = (type: string) => [...pageHeaders, 'Content-Type', type]
   const page = Buffer.from(docsPage(document, '../v1'))
-  serve('/', sender(ofType('text/html; charset=utf-8'), page))
+  add('/', sender(ofType('text/html; charset=utf-8'), page))
   const asFile = [...ofType('application/json'), ...AS_FILE, ...forAnyPage]
-  serve('/openapi.json', sender(asFile, Buffer.from(download(document))))
+  add('/openapi.json', sender(asFile, Buffer.from(download(document))))
   for (const [name, { type, read }] of Object.entries(assets)) {
-    serve(`/${name}`, sender(ofType(type), read()))
+    add(`/${name}`, sender(ofType(type), read()))
   }
   return docs
 }

@@ -3,6 +3,7 @@ import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { parse } from 'devalue'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newFolder } from '../support/database.ts'
 import { blocksOf } from '../support/documents.ts'
@@ -134,6 +135,18 @@ describe('the commands', () => {
     expect(rex).toMatchObject({ name: 'Rex', categoryId: 1, status: 'available' })
     expect(JSON.parse(`${listed}`)).toContainEqual(rex)
     expect(end).toBe('') // -w '\n' ends the last line
+  })
+
+  test('docs/clients.md: the calls of tRPC succeed', async () => {
+    const lines = block('docs/clients.md', '/trpc/').replaceAll(
+      'http://localhost:3000',
+      server.origin,
+    )
+    const { stdout } = await run(`API_KEY=${key}\n${lines}`)
+    const [created, listed] = stdout.split('\n').map((line) => line && JSON.parse(line))
+    const rex = parse(created.result.data)
+    expect(rex).toMatchObject({ name: 'Rex', categoryId: 3n })
+    expect(parse(listed.result.data)).toContainEqual(rex)
   })
 
   test('README: the API key commands succeed', async () => {

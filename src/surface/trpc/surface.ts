@@ -9,7 +9,6 @@ import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { methodNotSupported, Problem, problem, toProblem } from '../../errors/problem.ts'
 import type { Body } from '../../http/body.ts'
 import { jsonHeaders } from '../../http/headers.ts'
-import { ANYONE } from '../../procedure/authentication.ts'
 import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
 import { MAX_BATCH, transformer } from '../../wire/encoding.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
@@ -25,14 +24,19 @@ const PATH = /^\/trpc(?:\/(.*))?$/s
 
 interface TrpcMatch extends Match {
   method: 'GET' | 'POST'
+  /** Whether input and answer have the form of a batch, which may have one call. */
   isBatch: boolean
-  /** The names of the procedures in the path. */
-  names: string[]
-  /** The operations with these names; undefined for a name that no procedure has. */
-  operations: (Operation | undefined)[]
+  /** The procedures in the path. */
+  named: Named[]
   requestHeaders: IncomingHttpHeaders
   /** The input in the URL: a text, unless it is missing or repeated. */
   input: unknown
+}
+
+/** A name in the path, and its operation; undefined for a name that no procedure has. */
+interface Named {
+  name: string
+  operation: Operation | undefined
 }
 
 /** Returns the surface of these operations below `/trpc`. `router` has their formats. */
@@ -50,27 +54,25 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       const { batch, input } = parseQuery(target.query, '&', '=', { maxKeys: 0 })
       const isBatch = batch === '1'
       const names = namesOf(path[1] ?? '', isBatch)
-      const operations = names.map((name) => known.get(name))
+      const named = names.map((name): Named => ({ name, operation: known.get(name) }))
       return {
-        name: operations.length > 1 ? 'batch' : (operations[0]?.name ?? UNKNOWN),
-        type: operations.some(isMutation) ? 'mutation' : 'query',
-        isPublic: operations.every((operation) => operation?.access.isPublic === true),
+        name: named.length > 1 ? 'batch' : (named[0]?.operation?.name ?? UNKNOWN),
+        type: named.some(isMutation) ? 'mutation' : 'query',
+        isPublic: named.every(({ operation }) => operation?.access.isPublic === true),
         template: '/trpc/{procedure}',
-        count: Math.min(names.length, MAX_BATCH),
+        count: Math.min(named.length, MAX_BATCH),
         readsBody: method === 'POST',
         headers: HEADERS,
         method,
         isBatch,
-        names,
-        operations,
+        named,
         requestHeaders,
         input,
       }
     },
     async reply(calls, match, body) {
-      const { isBatch, names, operations, requestHeaders } = match
-      if (names.length > 1) checkBatch(operations, calls.idempotencyHeader)
-      if (match.method === 'POST' && !requestHeaders['content-type']) throw problem('mediaType')
+      const { isBatch, named, requestHeaders } = match
+      if (named.length > 1) checkSeveral(named, calls.idempotencyHeader)
       const asksForLines = acceptsLines(requestHeaders)
       if (!isBatch) {
         if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
@@ -87,49 +89,43 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
 
 const UNKNOWN = 'unknown'
 
-const isMutation = (operation: Operation | undefined) => operation?.type === 'mutation'
+const isMutation = ({ operation }: Named) => operation?.type === 'mutation'
 
 /** A call as a client has sent it, but for its input. */
-interface SentCall {
+interface SentCall extends Named {
   calls: CallsOfRequest
   method: string
-  name: string | undefined
-  operation: Operation | undefined
   /** The index in its batch. */
   at: number
 }
 
-/** Begins the calls of a request by `run`. Not async: see Body. */
+// The next three have inputs, so they are not async: see Body.
+
+/** Begins the calls of a request by `run`. */
 function startCalls<Result>(
   calls: CallsOfRequest,
-  { method, isBatch, names, operations, input }: TrpcMatch,
+  { method, isBatch, named, input }: TrpcMatch,
   body: Body | undefined,
   run: (call: SentCall, encoded: unknown) => Promise<Result>,
 ): Promise<Result>[] {
   const inputs = inputsOf(method === 'GET' ? input : body?.take(), method, isBatch)
-  return operations.map((operation, at) => {
-    // As if it were alone: clients make batches by the moment of their calls.
-    const own = operation?.access.isPublic ? { ...calls, caller: ANYONE } : calls
-    return run({ calls: own, method, name: names[at], operation, at }, inputs[at])
-  })
+  return named.map((one, at) => run({ ...one, calls, method, at }, inputs[at]))
 }
 
-/** Runs one call, and returns its output. `encoded` is its input, which a call may lack. Not async: see Body. */
-function runCall(
-  { calls, method, name, operation, at }: SentCall,
-  encoded: unknown,
-): Promise<unknown> {
+/** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
+function runCall(sent: SentCall, encoded: unknown): Promise<unknown> {
+  const { calls, method, name, operation, at } = sent
   if (!operation) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
-  const accepted = isMutation(operation) ? 'POST' : 'GET'
+  const accepted = isMutation(sent) ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
   const input = encoded === undefined ? encoded : decodeInput(encoded)
   return runOperation(operation, calls, input, at)
 }
 
-/** Runs one call of a batch. Never throws. Not async: see Body. */
-function outcomeOf(call: SentCall, encoded: unknown): Promise<Outcome> {
-  const operation = call.operation?.name ?? UNKNOWN
-  return Promise.try(runCall, call, encoded).then(
+/** Runs one call of a batch. Never throws. */
+function outcomeOf(sent: SentCall, encoded: unknown): Promise<Outcome> {
+  const operation = sent.operation?.name ?? UNKNOWN
+  return Promise.try(runCall, sent, encoded).then(
     (output) => ({ operation, status: 200, output }),
     (thrown) => {
       const error = toProblem(thrown)
@@ -154,13 +150,11 @@ function namesOf(encoded: string, isBatch: boolean): string[] {
   }
 }
 
-/** Throws BAD_REQUEST for a batch that is too long, mixes queries and mutations, or has an Idempotency-Key. */
-function checkBatch(operations: (Operation | undefined)[], idempotencyKey: unknown): void {
+/** Throws BAD_REQUEST for several calls that are too many, are queries and mutations, or have an Idempotency-Key. */
+function checkSeveral(named: Named[], idempotencyKey: unknown): void {
   const badRequest = (message: string) => new Problem('BAD_REQUEST', message)
-  if (operations.length > MAX_BATCH) {
-    throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
-  }
-  const known = operations.filter((operation) => operation !== undefined)
+  if (named.length > MAX_BATCH) throw badRequest(`A batch must have at most ${MAX_BATCH} calls`)
+  const known = named.filter(({ operation }) => operation !== undefined)
   if (known.some(isMutation) && !known.every(isMutation)) {
     throw badRequest('A batch must be of queries or of mutations, not of both')
   }
