@@ -10,7 +10,7 @@ const OUTSIDE =
 export const guarded = <Result>(work: () => Promise<Result>): Promise<Result> =>
   storage.run(true, work)
 
-export const isInTransaction = (): boolean => storage.getStore() !== undefined
+export const isGuarded = (): boolean => storage.getStore() !== undefined
 
 /** Throws in the work of a transaction. A check takes nanoseconds. */
 export function refuseInTransaction(): void {

@@ -74,7 +74,7 @@ export class Queue implements Runner, Demand {
   /** The number of sessions in use that may write, and of those of readiness, which `#usage` leaves out. */
   #writing = 0
   #ofReadiness = 0
-  /** The lines, by their work and the kinds of their inputs. Nothing is removed. */
+  /** The lines, by their task and the kinds of their inputs. Nothing is removed. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
   /** The lines that are due, in the order in which they became so, that of readiness first. */
   readonly #due: Line[] = []
@@ -170,19 +170,19 @@ export class Queue implements Runner, Demand {
     await promise
   }
 
-  #lineOf(work: Line['work'], kind: string): Line {
-    const known = this.#lines.get(work)?.get(kind)
+  #lineOf(task: Line['task'], kind: string): Line {
+    const known = this.#lines.get(task)?.get(kind)
     if (known) return known
     // In this process a statement costs no round trip.
-    const isSingle = isLoan(work) || (work.use === 'read' && this.#sessions.readNow)
-    const line = new Line(work, {
-      maxSize: isSingle ? 1 : work.maxSize,
+    const isSingle = isLoan(task) || (task.use === 'read' && this.#sessions.readNow)
+    const line = new Line(task, {
+      maxSize: isSingle ? 1 : task.maxSize,
       usage: this.#usage,
       onDue: this.#onDue,
       onEmpty: this.#forget,
     })
-    const lines = this.#lines.get(work) ?? new Map<string, Line>()
-    this.#lines.set(work, lines.set(kind, line))
+    const lines = this.#lines.get(task) ?? new Map<string, Line>()
+    this.#lines.set(task, lines.set(kind, line))
     return line
   }
 
@@ -208,7 +208,7 @@ export class Queue implements Runner, Demand {
   }
 
   #enqueue(line: Line): void {
-    if (line.work.use === 'readiness') this.#due.unshift(line)
+    if (line.task.use === 'readiness') this.#due.unshift(line)
     else this.#due.push(line)
   }
 
@@ -230,7 +230,7 @@ export class Queue implements Runner, Demand {
   }
 
   /** The number of sessions that a line may have now, beside those that it has. */
-  #leftFor({ running, work: { use } }: Line): number {
+  #leftFor({ running, task: { use } }: Line): number {
     if (use === 'readiness') return 1 - this.#ofReadiness
     const left = this.#size - this.#usage.used
     const free = use === 'read' ? left : Math.min(left, this.#writers - this.#writing)
@@ -241,7 +241,7 @@ export class Queue implements Runner, Demand {
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
     for (const line of this.#due) {
-      wanted[line.work.use] += Math.min(line.statements, Math.max(0, this.#leftFor(line)))
+      wanted[line.task.use] += Math.min(line.statements, Math.max(0, this.#leftFor(line)))
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
     const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
@@ -249,17 +249,17 @@ export class Queue implements Runner, Demand {
   }
 
   #begin(line: Line, session: Session): void {
-    const { work } = line
-    const isOne = !isLoan(work) && work.needsConsecutiveIds && !session.hasConsecutiveIds
+    const { task } = line
+    const isOne = !isLoan(task) && task.needsConsecutiveIds && !session.hasConsecutiveIds
     const groups = line.begin(isOne ? 1 : undefined)
     if (line.isDue) {
       // The rest waits behind the lines that came meanwhile.
       this.#forget(line)
       this.#enqueue(line)
     }
-    this.#use(work.use)
-    if (isLoan(work)) groups[0]?.resolve(session)
-    else void this.#runGroups(line, work, session, groups)
+    this.#use(task.use)
+    if (isLoan(task)) groups[0]?.resolve(session)
+    else void this.#runGroups(line, task, session, groups)
   }
 
   #use(use: Use): void {
@@ -270,7 +270,7 @@ export class Queue implements Runner, Demand {
 
   /** Takes back the session of a statement of a line, or of a loan, and lets others begin. */
   #free(session: Session, line: Line): void {
-    const { use } = line.work
+    const { use } = line.task
     if (use === 'readiness') this.#ofReadiness--
     else this.#usage.used--
     if (use === 'write') this.#writing--

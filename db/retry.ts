@@ -9,7 +9,7 @@ import {
   MissingDatabaseError,
   OverloadedError,
 } from './errors.ts'
-import { isInTransaction } from './guard.ts'
+import { isGuarded } from './guard.ts'
 
 /** Average milliseconds before the second attempt and the later ones. */
 const DELAYS = [20, 100]
@@ -52,7 +52,7 @@ export async function retry<Value>(
   work: () => Promise<Value>,
   { repeatable, deadline }: { repeatable: boolean; deadline?: Deadline },
 ): Promise<Value> {
-  if (isInTransaction()) return await work()
+  if (isGuarded()) return await work()
   for (let attempt = 0; ; attempt++) {
     try {
       return await work()

@@ -10,8 +10,6 @@ import type { Session, Statement } from './session.ts'
 
 const OVER = new Error('The transaction is over: its work must await every statement')
 
-type DatabaseWork<Result> = (transaction: Database) => Promise<Result>
-
 /**
  * Runs work in a transaction, and returns its result after the commit. If it throws, the work had no effect,
  * unless the error says that it may have had one. Code that the work starts belongs to the transaction, even
@@ -21,7 +19,7 @@ type DatabaseWork<Result> = (transaction: Database) => Promise<Result>
  */
 export async function inTransaction<Result>(
   db: RootDatabase,
-  work: DatabaseWork<Result>,
+  work: (transaction: Database) => Promise<Result>,
   deadline?: Deadline,
 ): Promise<Result> {
   refuseInTransaction()
@@ -38,7 +36,10 @@ export async function inTransaction<Result>(
 }
 
 /** Runs work on one session, without a transaction: for a lock that a session holds. */
-export const onSession = <Result>(db: RootDatabase, work: DatabaseWork<Result>): Promise<Result> =>
+export const onSession = <Result>(
+  db: RootDatabase,
+  work: (session: Database) => Promise<Result>,
+): Promise<Result> =>
   withSession(db, undefined, (session) =>
     work({ kysely: db.kysely, engine: db.engine, runner: new SessionRunner(session, db.runner) }),
   )

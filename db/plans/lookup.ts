@@ -32,7 +32,7 @@ export function lookUp<Key, Row extends object>({
       const identities = rows.map(identityOf)
       return keys.map((key) => rows[identities.indexOf(identityOf(key))])
     },
-    output: (row) => row && { ...row },
+    output: (row) => row && { ...row }, // for each of several callers
   }
 }
 

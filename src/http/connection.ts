@@ -102,9 +102,9 @@ export class Connection {
    * Sets the bytes of the request that waits for its answer, until it is answered: see ClientMemory. Returns false,
    * and changes nothing, if all requests would hold too much.
    */
-  holdRequest(bytes: number): boolean {
+  countRequest(bytes: number): boolean {
     // A client that has left waits no longer.
-    const counted = this.#memory.holdRequest(this.#ofRequest, this.#current ? bytes : 0)
+    const counted = this.#memory.recount(this.#ofRequest, this.#current ? bytes : 0)
     this.#ofRequest = counted ?? this.#ofRequest
     return counted !== undefined
   }
@@ -125,7 +125,7 @@ export class Connection {
   /** The answer was sent, or the connection is closed. */
   over({ complete }: IncomingMessage, isStopping: boolean): void {
     this.#current = undefined
-    this.holdRequest(0)
+    this.countRequest(0)
     this.#bytesBefore = this.socket.bytesRead
     this.next(isStopping || !complete ? 'end' : 'answered')
   }

@@ -4,12 +4,15 @@ import type { Socket } from 'node:net'
 /** Bytes that all connections may hold together, and again all requests that wait: an eighth of the heap in a container of 512 MB. */
 const LIMIT = 32 * 1024 * 1024
 
-/** Bytes of a usual request, which is not counted: the queue of the database bounds how many wait. */
+/** Bytes of a usual request, which is not counted, so that large ones refuse no usual one: the queue of the database bounds how many wait. */
 const USUAL = 2_048
 
 /** What the connections of a server hold. */
 export class ClientMemory {
-  /** By connection. A Map keeps the order of insertion: its first one has not changed for the longest time. */
+  /**
+   * By connection. A Map keeps the order of insertion: its first one has not changed for the longest time. A request
+   * and an answer of one packet each never come here, so V8 has few old tables to keep.
+   */
   readonly #held = new Map<Socket, number>()
   #total = 0
   #ofRequests = 0
@@ -34,7 +37,7 @@ export class ClientMemory {
    * Changes the bytes of a request that waits, and returns what counts of them. Returns undefined, and changes
    * nothing, if it would need more than the limit together with all others: to destroy those would lose their answers.
    */
-  holdRequest(before: number, bytes: number): number | undefined {
+  recount(before: number, bytes: number): number | undefined {
     const counted = bytes > USUAL ? bytes : 0
     const total = this.#ofRequests + counted - before
     if (counted > before && total > LIMIT) return undefined

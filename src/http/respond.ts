@@ -21,7 +21,7 @@ export function answer(
   // No other request can follow the rest of this body.
   if (!res.req.complete) res.shouldKeepAlive = false
   const connection = connectionOf(res.req.socket)
-  connection.holdRequest(0)
+  connection.countRequest(0)
   const list = [...headers, 'X-Request-Id', recordOf(res).requestId]
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   if (status !== 204 && status !== 304) list.push('Content-Length', String(length))

@@ -1,6 +1,6 @@
 /**
- * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key with its rate,
- * body, deadline, reply (input, operation, output), answer.
+ * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key with its rate and its
+ * right to write, body, memory, deadline, reply (input, operation, output), answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
@@ -132,9 +132,9 @@ async function answerCalls(
     const record = recordOf(res)
     const report = (error: Problem, name: string) => service.report(error, record, name)
     const sent = new RequestHeaders(req.headers)
-    const request = { shared: service, caller, deadline, headers: sent, idempotencyHeader, report }
+    const own = { shared: service, caller, deadline, headers: sent, idempotencyHeader, report }
     const { createContext } = service
-    const calls = createContext ? await withContext(request, createContext) : request
+    const calls = createContext ? await withContext(own, createContext) : own
     const { status, headers, body: text, outcomes } = await surface.reply(calls, match, body)
     record.outcomes = outcomes
     for (const { error, operation } of outcomes ?? []) {

@@ -10,7 +10,7 @@ import { headLength } from '../http/request.ts'
  * SERVICE_UNAVAILABLE if all that wait would hold too much.
  */
 export function holdRequest(req: IncomingMessage, ofBody: number): void {
-  const isHeld = connectionOf(req.socket).holdRequest(headLength(req) + ofBody)
+  const isHeld = connectionOf(req.socket).countRequest(headLength(req) + ofBody)
   if (!isHeld) throw problem('unavailable', TOO_LARGE)
 }
 

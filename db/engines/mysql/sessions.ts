@@ -14,12 +14,13 @@ const IDLE_TIMEOUT = 30_000
 /** Milliseconds after which an idle session, which may have been lost in silence, is pinged before its next use. */
 const PING_AFTER = 500
 
-/** Milliseconds that the ping may take. */
+/** Milliseconds that the ping may take: a call that waits for a lost session gets another one then. */
 const PING_TIMEOUT = 500
 
 /**
- * Milliseconds after which a session is replaced, and the part by which it may be less. By then the name of the
- * server may lead to another one, and the tables and rights of the same one may have changed.
+ * Milliseconds after which a session is replaced, and the part by which it may be less, so that those of one start are
+ * not replaced together. By then the name of the server may lead to another one, and the tables and rights of the
+ * same one may have changed.
  */
 const MAX_AGE = 5 * 60_000
 const AGE_SPREAD = 0.2
@@ -33,13 +34,13 @@ const UNFIT_INTERVAL = 1_000
 /** Milliseconds after which calls that wait look again, at the latest. */
 const LOOK_AGAIN = 1_000
 
-/** Number of sessions that end statements of others at a time, beyond those of the queue. */
-const KILLERS = 2
+/** Sessions beyond those of the queue: for readiness, and to end statements of others. */
+const SPARE = 2
 
 export class MysqlSessions implements Sessions {
   readonly #demand: Demand
   readonly #address: Address
-  /** Maximum number of sessions: one for each use, and two for readiness and kills. */
+  /** Maximum number of sessions. */
   readonly #maxOpen: number
   /** The sessions, and those of them that are idle: the first one was idle for the longest time. */
   #open: MysqlSession[] = []
@@ -58,7 +59,7 @@ export class MysqlSessions implements Sessions {
   constructor(address: Address, size: number, demand: Demand) {
     this.#demand = demand
     this.#address = address
-    this.#maxOpen = size + 2
+    this.#maxOpen = size + SPARE
   }
 
   take(): MysqlSession | undefined {
@@ -67,7 +68,7 @@ export class MysqlSessions implements Sessions {
   }
 
   prepare(count: number): void {
-    const wanted = count + Math.min(this.#killers.length, KILLERS)
+    const wanted = count + Math.min(this.#killers.length, SPARE)
     let coming = this.#checking + this.#openings.coming
     for (; coming < wanted && this.#idle.length > 0; coming++) {
       void this.#check(this.#idle.pop() as MysqlSession) // there is one
