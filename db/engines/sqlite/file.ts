@@ -119,7 +119,7 @@ export class SqliteFile {
 
   /**
    * Executes a read now. Undefined while a session has a transaction, or another process a lock against readers.
-   * `isShared`: an equal one of this turn may give its rows. Throws the errors of `sqliteError`.
+   * `isShared`: an equal one of this turn or the one before may give its rows. Throws the errors of `sqliteError`.
    */
   readNow(statement: Statement, isShared: boolean): QueryResult<never> | undefined {
     if (!this.#owner.isNone) return undefined

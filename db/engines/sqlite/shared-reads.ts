@@ -1,5 +1,5 @@
 /**
- * Equal reads of one turn of the event loop, which share their rows: many visitors who ask for the same page. Each sees
+ * Equal reads of two turns of the event loop, which share their rows: many visitors who ask for the same page. Each sees
  * every commit that ended before it began: those of this process by `clear`, those of others by the version.
  */
 import type { QueryResult } from 'kysely'
@@ -17,7 +17,7 @@ export class SharedReads {
   readonly #askVersion: () => unknown
   /** The version when it was last asked for. */
   #version: unknown
-  /** The latest read of each statement in this turn. */
+  /** The latest read of each statement in these turns. */
   #reads: Map<string, Read> | undefined
 
   constructor(askVersion: () => unknown) {
@@ -32,10 +32,10 @@ export class SharedReads {
     return read.version === this.#version ? read.result : undefined
   }
 
-  /** Lets later reads of this turn share a result. A single row is read as fast as the version is asked for. */
+  /** Lets reads of this turn and the next one share a result. A single row is read as fast as the version is asked for. */
   keep({ sql, parameters }: Statement, result: QueryResult<never>): void {
     if (result.rows.length < 2) return
-    this.#reads ??= this.#newTurn()
+    this.#reads ??= this.#newReads()
     this.#reads.set(sql, { values: parameters, version: this.#version, result })
   }
 
@@ -44,8 +44,8 @@ export class SharedReads {
     this.#reads = undefined
   }
 
-  #newTurn(): Map<string, Read> {
-    setImmediate(() => this.clear())
+  #newReads(): Map<string, Read> {
+    setImmediate(() => setImmediate(() => this.clear()))
     return new Map()
   }
 }
