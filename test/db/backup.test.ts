@@ -8,7 +8,9 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -77,6 +79,8 @@ const rejects = async (made: Promise<void>, reason: string) => {
   )
   expect(cause.message).toMatch(new RegExp(`^.*${reason}.*$`))
 }
+/** The text of a file that is no database. */
+const NO_DATABASE = 'This is no database.'.repeat(500)
 const done = { code: 0, stderr: '' }
 /** What a command prints that fails, for a reason that begins like this. */
 const fails = (reason: string) => ({
@@ -92,20 +96,23 @@ const textOf = async (text: string, rest = service.rest) =>
   (await rest('GET', `/pets/${JSON.parse(text).id}`)).text
 /** Changes a database by SQL. */
 function change(name: string, sql: string): void {
-  const database = new DatabaseSync(path.join(folder, name), { defensive: false })
+  const database = new DatabaseSync(at(name), { defensive: false })
   database.exec(sql)
   database.close()
 }
-/** Adds an index without its entries, with which SQLite reads the file without an error. */
-const damage = (name: string) =>
-  change(
-    name,
-    `create table more (id integer primary key, name text);
-    insert into more (name) values ('Rex'); create index more_name on more (name) where false;
-    pragma writable_schema = on;
-    update sqlite_schema set sql = 'create index more_name on more (name)'
-    where name = 'more_name'`,
-  )
+/** SQL that adds an index without its entries, with which SQLite reads the file without an error. */
+const DAMAGE = `create table more (id integer primary key, name text);
+  insert into more (name) values ('Rex'); create index more_name on more (name) where false;
+  pragma writable_schema = on;
+  update sqlite_schema set sql = 'create index more_name on more (name)' where name = 'more_name'`
+const NO_MARK = 'drop table kysely_migration; pragma application_id = 0'
+const OTHER = `${TABLES.map((table) => `drop table ${table};`).join('')} delete from kysely_migration`
+const pages = (size: number) => `pragma page_size = ${size}; vacuum`
+
+function makePipe(): void {
+  rmSync(at('bad.db'))
+  execFileSync('mkfifo', [at('bad.db')])
+}
 
 describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('a backup under load, restored elsewhere, has every pet acknowledged before it', async () => {
@@ -121,11 +128,11 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect([...load.statuses]).toEqual([201])
     // One file without a separate log, which only its owner may read.
     expect(readdirSync(folder)).toEqual(['monday.db'])
-    expect(statSync(path.join(folder, 'monday.db')).mode & 0o777).toBe(0o600)
+    expect(statSync(at('monday.db')).mode & 0o777).toBe(0o600)
 
     // A copy from another machine, such as by a program with its own rights.
-    chmodSync(path.join(folder, 'monday.db'), 0o644)
-    const restored = path.join(folder, 'data/restored.db')
+    chmodSync(at('monday.db'), 0o644)
+    const restored = at('data/restored.db')
     const url = `sqlite:${restored}`
     expect(await run('restore', 'monday.db', url)).toEqual({
       ...done,
@@ -141,7 +148,7 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   test('a restore that is killed leaves the whole database in a new place, or none', async () => {
     await create()
     await make('killed.db')
-    const file = path.join(folder, 'new.db')
+    const file = at('new.db')
     const variables = { DATABASE_URL: `sqlite:${file}` }
     const restoring = runProgram(programs.restore, variables, ['killed.db'], folder)
     // It ends if it is faster.
@@ -188,45 +195,48 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     expect(id).toBeGreaterThan(key.id)
   })
 
-  test('an invalid backup is rejected in one line, and no pet is lost', async () => {
+  test.each<
+    [what: string, spoil: string | (() => void), reason: string, ofBackup?: false | string]
+  >([
+    ['damaged', DAMAGE, 'the database is damaged'],
+    ['of before marks', NO_MARK, 'its table api_keys belongs to another program', false],
+    ['of another program', OTHER, 'it is no database of this service: no such table'],
+    ['without pets', 'drop table pets', 'it is no database of this service: no such table: pets'],
+    ['without keys', 'drop table idempotency_keys', 'no such table: idempotency_keys'],
+    ['of other pages', pages(8192), 'attempt to write a readonly database', false],
+    ['cut', () => truncateSync(at('bad.db'), 20_480), 'database disk image is malformed'],
+    ['a text', () => writeFileSync(at('bad.db'), NO_DATABASE), 'file is not a database'],
+    ['empty', () => truncateSync(at('bad.db')), 'it is no database of this service: no such table'],
+    ['missing', () => rmSync(at('bad.db')), 'bad.db does not exist'],
+    ['a pipe', makePipe, 'bad.db does not exist, or is not a file', 'bad.db is not a file'],
+  ])(
+    'what is %s is neither restored nor backed up',
+    async (_, spoil, reason, ofBackup = reason) => {
+      const { id } = await create()
+      await make('bad.db')
+      if (typeof spoil === 'string') change('bad.db', spoil)
+      else spoil()
+      const before = readdirSync(folder)
+      await rejects(restore(source, at('bad.db')), reason)
+      if (ofBackup) await rejects(backUp(at('bad.db'), at('monday.db')), ofBackup)
+      expect(readdirSync(folder)).toEqual(before)
+      expect((await service.rest('GET', `/pets/${id}`)).status).toBe(200)
+    },
+  )
+
+  test('a backup of other pages is restored once it has those of the database, as docs/limits.md says', async () => {
     const { id } = await create()
-    await make('good.db')
-    const made = ['damaged.db', 'unknown.db', 'partial.db', 'keyless.db', 'pages.db']
-    for (const name of made) copyFileSync(path.join(folder, 'good.db'), path.join(folder, name))
-    damage('damaged.db')
-    change('unknown.db', 'drop table kysely_migration; pragma application_id = 0')
-    change('foreign.db', 'create table kysely_migration (name text)')
-    change('partial.db', 'drop table pets')
-    change('keyless.db', 'drop table idempotency_keys')
-    change('pages.db', 'pragma page_size = 8192; vacuum')
-    const bytes = readFileSync(path.join(folder, 'good.db'))
-    writeFileSync(path.join(folder, 'short.db'), bytes.subarray(0, bytes.length / 2))
-    writeFileSync(path.join(folder, 'text.db'), 'This is no database.'.repeat(500))
-    execFileSync('mkfifo', [path.join(folder, 'pipe.db')])
-    for (const [name, reason] of [
-      ['damaged.db', 'the database is damaged'],
-      ['unknown.db', 'its table api_keys belongs to another program'],
-      ['foreign.db', 'it is no database of this service: no such table'],
-      ['partial.db', 'it is no database of this service: no such table: pets'],
-      ['keyless.db', 'it is no database of this service: no such table: idempotency_keys'],
-      ['pages.db', 'attempt to write a readonly database'],
-      ['short.db', 'database disk image is malformed'],
-      ['text.db', 'file is not a database'],
-      ['missing.db', 'missing.db does not exist'],
-      ['pipe.db', 'pipe.db does not exist, or is not a file'],
-    ] as const) {
-      await rejects(restore(source, at(name)), reason)
-    }
-    expect(await run('restore', 'damaged.db')).toEqual(fails('the database is damaged'))
-    expect(await run('restore', 'text.db')).toEqual(fails('file is not a database'))
-    expect((await service.rest('GET', `/pets/${id}`)).status).toBe(200)
-    expect(existsSync(path.join(folder, 'missing.db'))).toBe(false)
-    change('stranger.db', 'create table invoices (id)')
-    const stranger = restore(at('stranger.db'), at('good.db'))
-    await rejects(stranger, 'its table invoices belongs to another program')
-    change('pages.db', 'pragma page_size = 4096; vacuum') // as docs/limits.md says
+    await make('pages.db')
+    for (const size of [8192, 4096]) change('pages.db', pages(size))
     await restore(source, at('pages.db'))
     expect((await service.rest('GET', `/pets/${id}`)).status).toBe(200)
+  })
+
+  test('no restore replaces the database of another program', async () => {
+    await make('good.db')
+    change('stranger.db', 'create table invoices (id)')
+    const restored = restore(at('stranger.db'), at('good.db'))
+    await rejects(restored, 'its table invoices belongs to another program')
   })
 
   test.each(['-wal', '-shm', '-journal'])(
@@ -234,10 +244,9 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     async (suffix) => {
       await make('monday.db')
       await create() // into the log of the service, whose pages fit the backup
-      if (suffix === '-journal') writeFileSync(path.join(folder, 'monday.db-journal'), 'strange')
-      else copyFileSync(source + suffix, path.join(folder, `monday.db${suffix}`))
-      const contents = () =>
-        readdirSync(folder).map((name) => readFileSync(path.join(folder, name)))
+      if (suffix === '-journal') writeFileSync(at('monday.db-journal'), 'strange')
+      else copyFileSync(source + suffix, at(`monday.db${suffix}`))
+      const contents = () => readdirSync(folder).map((name) => readFileSync(at(name)))
       const before = contents()
       const reason = `monday\\.db${suffix} lies beside it: move it away`
       await rejects(restore(source, at('monday.db')), reason)
@@ -245,62 +254,56 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
     },
   )
 
-  test('a restore onto a damaged database says what to move away first', async () => {
+  test.each<[what: string, spoil: (file: string) => void]>([
+    ['a text', (file) => writeFileSync(file, NO_DATABASE)],
+    [
+      'damaged',
+      (file) => {
+        using database = new DatabaseSync(file)
+        const page = database.prepare(
+          "select rootpage from sqlite_schema where name = 'sqlite_sequence'",
+        )
+        const start = (Number(page.get()?.rootpage) - 1) * 4_096
+        const bytes = readFileSync(file)
+        writeFileSync(file, bytes.fill('no page', start, start + 4_096))
+      },
+    ],
+  ])('a restore onto a database that is %s says what to move away first', async (_, spoil) => {
     await make('monday.db')
-    writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
-    await make('damaged.db')
-    const damaged = new DatabaseSync(path.join(folder, 'damaged.db'))
-    const page = damaged.prepare(
-      "select rootpage from sqlite_schema where name = 'sqlite_sequence'",
-    )
-    const start = (Number(page.get()?.rootpage) - 1) * 4_096
-    damaged.close()
-    const bytes = readFileSync(path.join(folder, 'damaged.db'))
-    bytes.fill('no page', start, start + 4_096)
-    writeFileSync(path.join(folder, 'damaged.db'), bytes)
-    for (const name of ['broken.db', 'damaged.db']) {
-      const reason = `${name} is damaged, too: stop the service, move \\S*${name} and what lies beside it`
-      await rejects(restore(at(name), at('monday.db')), reason)
-      for (const left of readdirSync(folder).filter((file) => file.startsWith(name))) {
-        renameSync(path.join(folder, left), path.join(folder, `old-${left}`))
-      }
-      await restore(at(name), at('monday.db'))
+    await make('bad.db')
+    spoil(at('bad.db'))
+    const reason =
+      'bad.db is damaged, too: stop the service, move \\S*bad.db and what lies beside it'
+    await rejects(restore(at('bad.db'), at('monday.db')), reason)
+    for (const left of readdirSync(folder).filter((file) => file.startsWith('bad.db'))) {
+      renameSync(at(left), at(`old-${left}`))
     }
+    await restore(at('bad.db'), at('monday.db'))
   })
 
-  test('a backup overwrites no file, and leaves none that is incomplete or damaged', async () => {
-    await make('damaged.db')
-    damage('damaged.db')
-    writeFileSync(path.join(folder, 'broken.db'), 'This is no database.'.repeat(500))
-    writeFileSync(path.join(folder, 'empty.db'), '')
-    const taken = ['there.db', 'monday.db-journal', 'tuesday.db-wal', 'sunday.db-shm']
-    for (const name of taken) writeFileSync(path.join(folder, name), 'mine')
-    const before = readdirSync(folder)
-    for (const name of taken) {
-      const made = backUp(source, path.join(folder, name.replace(/-.*/, '')))
-      await expect(made).rejects.toThrow(`${name} exists: choose another FILE`)
-    }
-    await rejects(backUp(source, at('nowhere/friday.db')), 'ENOENT')
-    for (const [name, reason] of [
-      ['none.db', 'none.db does not exist'],
-      ['broken.db', 'file is not a database'], // after the copy has begun
-      ['damaged.db', 'the database is damaged'],
-      ['empty.db', 'it is no database of this service: no such table'],
-    ] as const) {
-      await rejects(backUp(at(name), at('friday.db')), reason)
-    }
-    expect(await run('backup', 'there.db')).toEqual(fails('there.db exists: choose another FILE'))
-    expect(await run('backup', 'friday.db', 'sqlite:broken.db')).toEqual(
-      fails('file is not a database'),
-    )
-    expect(readdirSync(folder)).toEqual(before)
-    for (const name of taken) expect(readFileSync(path.join(folder, name), 'utf8')).toBe('mine')
+  test.each(['monday.db', 'monday.db-journal', 'monday.db-wal', 'monday.db-shm'])(
+    'a backup overwrites no %s',
+    async (name) => {
+      writeFileSync(at(name), 'mine')
+      await rejects(make('monday.db'), `${name} exists: choose another FILE`)
+      expect(readdirSync(folder)).toEqual([name])
+      expect(readFileSync(at(name), 'utf8')).toBe('mine')
+    },
+  )
+
+  test('both commands say in one line why they fail', async () => {
+    writeFileSync(at('bad.db'), NO_DATABASE)
+    const reason = fails('file is not a database')
+    expect(await run('backup', 'monday.db', 'sqlite:bad.db')).toEqual(reason)
+    expect(await run('restore', 'bad.db')).toEqual(reason)
+    await rejects(make('nowhere/monday.db'), 'ENOENT')
+    expect(readdirSync(folder)).toEqual(['bad.db'])
   })
 
   test('of two backups to one file one succeeds; one that is ended leaves no file', async () => {
     await make('held.db')
     // Without a separate log, the lock also stops readers.
-    const holder = new DatabaseSync(path.join(folder, 'held.db'))
+    const holder = new DatabaseSync(at('held.db'))
     onTestFinished(() => holder.close())
     holder.exec('begin exclusive')
     /** Starts a backup that waits for the lock, until it has begun its file. */
@@ -333,10 +336,10 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
         ['restore', ['monday.db'], 'sqlite:new.db'],
       ] as const) {
         const variables = { DATABASE_URL: url }
-        const starter = traceNames(path.join(folder, program))
+        const starter = traceNames(at(program))
         const traced = await runToEnd(programs[program], variables, [...args], folder, starter)
         expect(traced).toMatchObject(done)
-        const calls = readFileSync(path.join(folder, program), 'utf8')
+        const calls = readFileSync(at(program), 'utf8')
         const given = program === 'backup' ? 'rename' : 'link'
         expect(calls).toMatch(new RegExp(`${given}\\(".+ fsync\\(\\d+<${folder}>\\) += 0`, 's'))
       }
@@ -355,24 +358,24 @@ describe.runIf(engine === 'sqlite')('the embedded database', () => {
   })
 
   test('a backup fails if another process holds the database for half a minute', async () => {
-    const holder = new DatabaseSync(path.join(folder, 'held.db'))
+    const holder = new DatabaseSync(at('held.db'))
     onTestFinished(() => holder.close())
     holder.exec('begin exclusive') // without a separate log, it also stops readers
     const before = readdirSync(folder)
-    const made = backUp(path.join(folder, 'held.db'), path.join(folder, 'monday.db'))
+    const made = backUp(at('held.db'), at('monday.db'))
     pass(30_000)
     await expect(made).rejects.toThrow('other processes hold the database')
     expect(readdirSync(folder)).toEqual(before)
   })
 
   test('a backup of a large database ends while another process writes all the time', async () => {
-    const writer = new DatabaseSync(path.join(folder, 'large.db'))
+    const writer = new DatabaseSync(at('large.db'))
     onTestFinished(() => writer.close())
     writer.exec(`pragma journal_mode = wal; pragma synchronous = off;
       ${TABLES.map((table) => `create table ${table} (id integer);`).join(' ')}
       create table large (text text); insert into large select zeroblob(8000000)`)
     let isOver = false
-    const made = backUp(path.join(folder, 'large.db'), path.join(folder, 'copied.db'))
+    const made = backUp(at('large.db'), at('copied.db'))
     void made.finally(() => (isOver = true))
     const end = performance.now() + 60_000
     while (!isOver && performance.now() < end) {

@@ -1,5 +1,9 @@
-/** What lies beside the SQLite file when it is opened: SQLite would remove it, or roll it back, without a word. */
+/**
+ * What lies at the place of the SQLite file when it is opened, and what happens to its files while a service runs: SQLite
+ * would remove them, roll them back, or go on with lost ones, without a word.
+ */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import {
   copyFileSync,
@@ -30,6 +34,7 @@ import { newFolder } from '../../support/database.ts'
 import { addKey } from '../../support/instance.ts'
 import { failureOf, programs, runProgram, runServer } from '../../support/process.ts'
 import { restClient } from '../../support/rest.ts'
+import { startService } from '../../support/service.ts'
 import { openSql } from '../../support/sql.ts'
 
 const COUNT = 30
@@ -121,19 +126,28 @@ function makeStaleJournal(): void {
 }
 
 interface State {
-  /** Makes what lies there of the database of the killed service. */
-  make(): void
-  /** What the message says is wrong. */
-  says: RegExp
+  /** Makes it of the database of the killed service, or under a service. */
+  make(): unknown
+  /** What the message of a start says is wrong; undefined if that finds no fault. */
+  says?: RegExp
   /** What the message advises, after which all pets are served. */
   mend?: () => void
+  /** What a service logs under which it is made; undefined if the service does not notice. */
+  running?: RegExp
+  /** Whether that service has saved all pets for the next start. */
+  isSaved?: true
 }
+
+const GONE = /is no longer the file that the service opened/
+const CUT = /petstore\.db-wal, a part of the database, was shortened: .+ in docs\/runbook\.md/
+const OVERWRITTEN = /link\.db was overwritten: .+ in docs\/runbook\.md/
 
 const states: Record<string, State> = {
   'an empty file beside its log': {
     make: () => truncateSync(at(FILE)),
     says: /the file is empty, but petstore\.db-wal, a part of the database, lies beside it: put the file back/,
     mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+    running: OVERWRITTEN,
   },
   'an empty file beside its empty log': {
     make: () => {
@@ -145,11 +159,13 @@ const states: Record<string, State> = {
     make: () => truncateSync(at(FILE), 99),
     says: /the file is empty, but petstore\.db-wal/,
     mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+    running: OVERWRITTEN,
   },
   'a log without its file': {
     make: () => rmSync(at(FILE)),
     says: /the file is missing, but petstore\.db-wal/,
     mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+    running: GONE,
   },
   'a log without the file that a link leads to': {
     make: () => {
@@ -164,6 +180,20 @@ const states: Record<string, State> = {
     make: () => copyFileSync(at('good.db'), at(FILE)),
     says: /petstore\.db-wal is not the write-ahead log of petstore\.db/,
     mend: () => copyFileSync(path.join(master, FILE), at(FILE)),
+    running: OVERWRITTEN,
+  },
+  'another file that was copied over the file': {
+    make: () => copyFileSync('package-lock.json', at(FILE)),
+    says: /petstore\.db-wal is not the write-ahead log of petstore\.db/,
+    running: OVERWRITTEN,
+  },
+  'a backup that was renamed to the file': {
+    make() {
+      copyFileSync(at('good.db'), at('other.db'))
+      renameSync(at('other.db'), at(FILE))
+    },
+    says: /petstore\.db-wal is not the write-ahead log of petstore\.db/,
+    running: GONE,
   },
   'a backup in the place of the log': {
     make: () => {
@@ -172,6 +202,7 @@ const states: Record<string, State> = {
     },
     says: /petstore\.db-wal is not the write-ahead log of petstore\.db/,
     mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
+    running: GONE,
   },
   'a journal that was copied': {
     make: makeStaleJournal,
@@ -182,6 +213,13 @@ const states: Record<string, State> = {
     make: () => truncateSync(at(LOG), statSync(at(LOG)).size / 2),
     says: /petstore\.db-wal, a part of the database, was shortened: put it back/,
     mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
+    running: CUT,
+  },
+  'an empty log': {
+    make: () => truncateSync(at(LOG)),
+    says: /petstore\.db-wal, a part of the database, was shortened/,
+    mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
+    running: CUT,
   },
   'a log whose beginning was removed': {
     make: () => writeFileSync(at(LOG), Buffer.alloc(4_096), { flag: 'r+' }),
@@ -192,6 +230,22 @@ const states: Record<string, State> = {
     make: () => rmSync(at(LOG)),
     says: /petstore\.db-wal, a part of the database, is missing: put it back/,
     mend: () => copyFileSync(path.join(master, LOG), at(LOG)),
+    running: GONE,
+    isSaved: true,
+  },
+  'a removed index': { make: () => rmSync(at(`${FILE}-shm`)), running: GONE, isSaved: true },
+  'a removed log and index': {
+    make: () => ['-wal', '-shm'].map((suffix) => rmSync(at(FILE + suffix))),
+    running: GONE,
+    isSaved: true,
+  },
+  'bytes over the file, whose log is empty': {
+    make() {
+      using database = new DatabaseSync(at(FILE))
+      database.exec('pragma wal_checkpoint(truncate)')
+      writeFileSync(at(FILE), Buffer.alloc(65_536, 'no database'), { flag: 'r+' }) // a read finds it
+    },
+    running: OVERWRITTEN,
   },
   'a file with two names': {
     make: () => linkSync(at(FILE), at('other.db')),
@@ -205,17 +259,98 @@ const states: Record<string, State> = {
   },
 }
 
-test.each(Object.entries(states))(
+const rowsWith = (column: 'says' | 'running') =>
+  Object.entries(states).filter(([, state]) => state[column])
+
+test.each(rowsWith('says'))(
   '%s is refused, and stays as it is',
   async (_, { make, says, mend }) => {
     make()
     const before = contents()
-    for (const use of [open, backup, restored]) expect(await refusalOf(use())).toMatch(says)
+    for (const use of [open, backup, restored]) {
+      expect(await refusalOf(use())).toMatch(says as RegExp)
+    }
     expect(contents()).toEqual(before)
     mend?.()
     if (mend) expect(await open()).toBe(COUNT)
   },
 )
+
+/** Starts a service by a link, beside whose target the log is. `statuses` makes calls of all kinds. */
+async function startUnder() {
+  symlinkSync(FILE, at('link.db'))
+  const database = { url: `sqlite:${at('link.db')}`, remove: async () => {} }
+  const started = await startService({}, { database })
+  onTestFinished(started.stop)
+  const { rest, origin } = started
+  const body = { name: 'Rex', categoryId: 1 }
+  const create = async (headers = {}) => (await rest('POST', '/pets', { headers, body })).status
+  const keyed = () => create({ 'idempotency-key': `"${randomUUID()}"` })
+  const strange = { authorization: `Bearer petstore_${'A'.repeat(43)}` }
+  const statuses = async () => [
+    (await rest('GET', '/pets', { headers: strange })).status,
+    await create(),
+    await keyed(),
+    (await rest('GET', '/pets')).status,
+    (await fetch(`${origin}/readyz`)).status,
+    (await fetch(`${origin}/healthz`)).status,
+  ]
+  return { ...started, create, statuses }
+}
+
+test.each(rowsWith('running'))(
+  '%s under a service: calls are 503, with one line, and a start has all pets or is refused',
+  async (_, { make, says, running, isSaved }) => {
+    const { create, statuses, logged, sql, stop } = await startUnder()
+    for (let count = 0; count < COUNT; count++) expect(await create()).toBe(201)
+    make()
+    await sql.close() // this test reads the files, which would take the locks of that connection
+    const [, ...others] = await statuses() // what is in its memory, it may still read
+    expect(others).toEqual([503, 503, 503, 503, 200])
+    const errors = () => logged.filter((line) => /"level":"error"/.test(line))
+    await expect.poll(errors).toEqual([expect.stringMatching(running as RegExp)])
+    // As after a kill.
+    const next = path.join(newFolder(), 'next')
+    cpSync(folder, next, { recursive: true, verbatimSymlinks: true })
+    const opened = open(path.join(next, FILE))
+    if (isSaved) expect(await opened).toBe(2 * COUNT)
+    else expect(await refusalOf(opened)).toMatch(says ?? /not a database/)
+    const before = contents()
+    await stop()
+    expect(contents()).toEqual(before)
+  },
+)
+
+test.each<[what: string, ofReads: number[], make: () => void, mend: () => void]>([
+  [
+    'the file is away',
+    [503, 503],
+    () => renameSync(at(FILE), at('away')),
+    () => renameSync(at('away'), at(FILE)),
+  ],
+  [
+    'its folder cannot be looked at',
+    [401, 200],
+    () => {
+      renameSync(folder, `${folder}-away`)
+      symlinkSync(folder, folder) // ELOOP
+    },
+    () => {
+      rmSync(folder)
+      renameSync(`${folder}-away`, folder)
+    },
+  ],
+])('while %s, a service acknowledges no creation', async (_, [stranger, list], make, mend) => {
+  const { statuses } = await startUnder()
+  const served = [401, 201, 201, 200, 200, 200]
+  expect(await statuses()).toEqual(served)
+  make()
+  await statuses() // finds it
+  const away = await statuses()
+  mend()
+  expect(away).toEqual([stranger, 503, 503, list, 503, 200])
+  expect(await statuses()).toEqual(served)
+})
 
 test('an index from before the start of the machine says nothing of a log that was emptied', async () => {
   // A tool has copied the log into the file and emptied it. Then the power failed: the disk has the empty log,

@@ -53,29 +53,27 @@ const insert = (executor: Database, deadline?: Deadline) =>
 const countPets = async () =>
   (await execute(db, db.kysely.selectFrom('pets').select('id'))).rows.length
 
-test('a commit while the file is away undoes its transaction, and the next one works', async () => {
-  const path = file()
-  const moved = inTransaction(db, async (transaction) => {
-    await insert(transaction)
-    renameSync(path, `${path}.away`)
-  })
-  await expect(moved).rejects.toThrow(DatabaseUnavailableError)
-  renameSync(`${path}.away`, path)
-  await inTransaction(db, (transaction) => insert(transaction))
-  expect(await countPets()).toBe(1)
-})
-
-test('no statement of a transaction that a look at the files has undone is executed alone', async () => {
-  const path = file()
+test.each<[what: string, within?: (transaction: Database) => Promise<unknown>]>([
+  ['its commit'],
+  [
+    'a look at the files between its statements',
+    async (transaction) => {
+      expect(() => db.engine.checkPlace()).toThrow(BrokenDatabaseError)
+      renameSync(`${file()}.away`, file())
+      await insert(transaction) // not alone
+    },
+  ],
+])('%s, while the file is away, undoes a transaction: the next one works', async (_, within) => {
+  const away = `${file()}.away`
   const undone = inTransaction(db, async (transaction) => {
     await insert(transaction)
-    renameSync(path, `${path}.away`)
-    expect(() => db.engine.checkPlace()).toThrow(BrokenDatabaseError)
-    renameSync(`${path}.away`, path)
-    await insert(transaction)
+    renameSync(file(), away)
+    await within?.(transaction)
   })
   await expect(undone).rejects.toThrow(DatabaseUnavailableError)
-  expect(await countPets()).toBe(0)
+  if (existsSync(away)) renameSync(away, file())
+  await inTransaction(db, (transaction) => insert(transaction))
+  expect(await countPets()).toBe(1)
 })
 
 /** Every way to write. */
