@@ -102,7 +102,11 @@ const provoke: Record<string, (api: Api, operation: Operation) => Promise<Answer
   415: (api, operation) =>
     call(api, operation, 'good', { headers: { 'content-type': 'text/json' } }),
   422: reuse,
-  429: (api, operation) => call(api, operation, 'good', {}, api.limited.rest),
+  429: async (api, operation) => {
+    const limited = () => call(api, operation, 'good', {}, api.limited.rest)
+    const first = await limited() // of a new minute, where the machine is slow
+    return first.status === 429 ? first : await limited()
+  },
   431: (api, operation) =>
     call(api, operation, 'good', { headers: { 'x-long': 'x'.repeat(20_000) } }),
   500: (api, operation) => call(api, operation, 'good', {}, api.broken.rest),
