@@ -80,8 +80,8 @@ export interface CallsOfRequest<Stores = unknown> {
 }
 
 /**
- * Returns what a product adds to `ctx` of the calls of a request, such as a mailer. The calls of a batch share it.
- * See https://trpc.io/docs/server/context
+ * Returns what a product adds to `ctx` of the calls of a request, such as a mailer. The calls of a batch share it:
+ * for a public one beside others, `caller` of the request is that of the others. See https://trpc.io/docs/server/context
  */
 export type CreateContext<Added extends object = object> = (
   request: CallsOfRequest,

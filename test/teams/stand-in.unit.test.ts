@@ -6,8 +6,10 @@ import { bundleStandIn } from '../../client/bundle.ts'
 import { handlersOf } from '../../client/src/memory/handlers.ts'
 import { sharedInMemory } from '../../client/src/memory/shared.ts'
 import { appRouter, createStores } from '../../src/petstore/resources.ts'
-import { router } from '../../src/procedure/procedure.ts'
+import type { CallerOf } from '../../src/procedure/authentication.ts'
+import { proceduresWith, router } from '../../src/procedure/procedure.ts'
 import { trpcClient } from '../support/service.ts'
+import type { bySession } from './context.ts'
 import { teamRouter } from './router.ts'
 import { context, handlers } from './stand-in.ts'
 
@@ -37,6 +39,8 @@ test('the types ask for what the procedures expect of ctx, and for their stores'
   const shared = sharedInMemory([])
   const { url, createContext } = { url: 'https://team.example/trpc', createContext: () => context }
   const nested = router({ team: router({ inner: teamRouter }) })
+  const signedIn = proceduresWith<object, { caller: CallerOf<typeof bySession> }>()
+  const ofRole = signedIn.router({ role: signedIn.procedure.query(({ ctx }) => ctx.caller.role) })
   const product = { router: nested, document: '', createStores, createContext }
   // tsc checks these calls.
   const calls = () => [
@@ -48,6 +52,7 @@ test('the types ask for what the procedures expect of ctx, and for their stores'
     // @ts-expect-error without stores
     handlersOf(nested, { ...shared, stores: {} }, { url, createContext }),
     handlersOf(appRouter, shared, { url }),
+    handlersOf(ofRole, shared, { url }),
     start(config, log, product),
     // @ts-expect-error without createContext
     start(config, log, { ...product, createContext: undefined }),
