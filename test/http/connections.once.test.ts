@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { expectRestError, expectServing, expectTrpcError } from '../support/expect.ts'
 import { holdWrites } from '../support/hold.ts'
 import { until } from '../support/instance.ts'
@@ -11,7 +11,7 @@ import { countPets } from '../support/pets.ts'
 import { accepted, converse, requestText, unreadAnswer } from '../support/raw.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 
-const service = await serviceForFile()
+const service = await serviceForFile({ CORS_ORIGINS: 'https://shop.example' })
 afterEach(() => expectServing(service))
 
 const pet = '{"name":"Rex","categoryId":3}'
@@ -138,13 +138,13 @@ test('a client that ends its side in a body creates nothing; after a response it
   expect(await text(other)).toBe('')
 })
 
-const large = ' '.repeat(70_000)
-const inChunks = `11170\r\n${large}\r\n0\r\n\r\n`
+const large = ' '.repeat(65_537)
+const inChunks = `10001\r\n${large}\r\n0\r\n\r\n`
 const expecting = 'Expect: 100-continue'
 test.for<[what: string, status: number, code: string, headers: string[], body: string]>([
-  ['too large', 413, 'PAYLOAD_TOO_LARGE', [json, 'Content-Length: 70000'], large],
+  ['too large', 413, 'PAYLOAD_TOO_LARGE', [json, 'Content-Length: 65537'], large],
   ['too large in chunks', 413, 'PAYLOAD_TOO_LARGE', [json, chunked], inChunks],
-  ['announced', 413, 'PAYLOAD_TOO_LARGE', [json, 'Content-Length: 70000', expecting], ''],
+  ['announced', 413, 'PAYLOAD_TOO_LARGE', [json, 'Content-Length: 65537', expecting], ''],
   ['text', 415, 'UNSUPPORTED_MEDIA_TYPE', ['Content-Type: text/plain', chunked, expecting], ''],
   ['compressed', 415, 'UNSUPPORTED_MEDIA_TYPE', [json, 'Content-Encoding: br', chunked], ''],
 ])(
@@ -165,6 +165,31 @@ test.for<[what: string, status: number, code: string, headers: string[], body: s
     }
   },
 )
+
+test('a preflight whose body does not arrive gets a response, and the connection closes', async () => {
+  const headers = ['Origin: https://shop.example', 'Access-Control-Request-Method: POST']
+  const preflight = requestText('OPTIONS /v1/pets', { headers: [...headers, 'Content-Length: 5'] })
+  const { answers, closed } = await converse(service.origin, preflight, { expected: 2 })
+  expect([answers.map(({ status }) => status), closed]).toEqual([[204], true])
+})
+
+test('a body that arrives slowly takes no time of DATABASE_TIMEOUT', async () => {
+  const { fetch, stop } = await startService({ DATABASE_TIMEOUT: '500ms' })
+  onTestFinished(stop)
+  async function* slowly(text: string) {
+    yield Buffer.from(text.slice(0, 5))
+    await setTimeout(600)
+    yield Buffer.from(text.slice(5))
+  }
+  const statuses = [
+    ['/v1/pets', pet],
+    ['/trpc/createPet', trpcPet],
+  ].map(async ([path, text]) => {
+    const body = ReadableStream.from(slowly(`${text}`))
+    return (await fetch(`${path}`, { method: 'POST', body, duplex: 'half' })).status
+  })
+  expect(await Promise.all(statuses)).toEqual([201, 200])
+})
 
 test('a connection whose body has arrived stays open, whatever the status', async () => {
   const refused = requestText('POST /v1/pets', { body: pet })

@@ -68,7 +68,7 @@ const exact = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, exact(item)]))
 }
 
-/** Any JSON without the name `__proto__`, which bodies.once.test.ts covers. */
+/** Any JSON without the name `__proto__`, which whole-answers.once.test.ts covers. */
 export const oddJson = fc.oneof(
   fc
     .jsonValue({ maxDepth: 3 })

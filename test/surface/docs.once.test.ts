@@ -10,21 +10,14 @@ import { z } from 'zod'
 import { docsPage } from '../../docs-page/src/page.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
-import { pageHeaders } from '../support/expect.ts'
 import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { runServer } from '../support/process.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 
 const service = await serviceForFile()
 const html = await (await fetch(`${service.origin}/docs/`)).text()
-/** The page, and what it loads, with media types. */
-const files = {
-  '/docs/': 'text/html; charset=utf-8',
-  '/docs/docs.css': 'text/css; charset=utf-8',
-  '/docs/docs.js': 'text/javascript; charset=utf-8',
-  '/docs/icon.svg': 'image/svg+xml',
-}
-const paths = Object.keys(files)
+/** The page, and what it loads. */
+const paths = ['/docs/', '/docs/docs.css', '/docs/docs.js', '/docs/icon.svg']
 /** The document, as gateways fetch it at each start, and as a reader downloads it. */
 const documents = ['/v1/openapi.json', '/docs/openapi.json']
 
@@ -72,30 +65,9 @@ test('a query by POST is not said to change something', async () => {
   expect([search, change].map((form) => form?.includes('changes real data'))).toEqual([false, true])
 })
 
-test('the page loads these files, each with these headers and no others', async () => {
+test('the page loads these files', () => {
   const links = [...html.matchAll(/(?:src|href)="([\w.]+)"/g)].map(([, name]) => `/docs/${name}`)
   expect(new Set(['/docs/', ...links])).toEqual(new Set([...paths, '/docs/openapi.json']))
-  for (const [path, type] of Object.entries(files)) {
-    const { bytes, headers } = await askRaw(path, 'identity')
-    expect(headers, path).toEqual({
-      ...pageHeaders,
-      'cache-control': 'no-cache',
-      vary: 'Origin, Accept-Encoding',
-      date: expect.any(String),
-      connection: 'close',
-      'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
-      etag: expect.stringMatching(/^"[\w-]{43}"$/),
-      'content-type': type,
-      'content-length': String(bytes.length),
-    })
-    for (const other of [path.toUpperCase(), path === '/docs/' ? '/docs/index.html' : `${path}/`]) {
-      expect((await ask(other)).status, other).toBe(404)
-    }
-    const posted = await ask(path, { method: 'POST' })
-    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
-    const head = await ask(path, { method: 'HEAD', headers: { 'accept-encoding': 'identity' } })
-    expect(head.headers.get('content-length')).toBe(String(bytes.length))
-  }
 })
 
 test('If-None-Match with the current ETag returns 304 without content, in each encoding', async () => {
