@@ -35,7 +35,9 @@ function newInstallation() {
     // The user petstore is not there.
     install: 'for last; do :; done; mkdir -p -m 700 "$last"',
     // A start of the unit of backups: its commands, of which the last has that of a dump in a drop-in.
-    systemctl: `[ "$*" = 'start petstore-backup' ] || exit 0
+    systemctl: `echo "$*" >>${at('calls')}
+      ! grep -qx "$*" ${at('refused')} || exit 1
+      [ "$*" = 'start petstore-backup' ] || exit 0
       command() { sed -n "s,^$1=,,p" ${at('etc/systemd/system/petstore-backup.service')} | sed 's,+/usr/bin/,,; s,/\\(opt\\|var\\)/,${place}/\\1/,g'; }
       $(command ExecStartPre)
       cd ${at('opt/petstore')}
@@ -46,6 +48,7 @@ function newInstallation() {
     writeFileSync(at('bin', name), `#!/bin/sh\nset -eu\n${commands}\n`, { mode: 0o755 })
   }
   writeFileSync(at('dump'), dump)
+  for (const name of ['calls', 'refused']) writeFileSync(at(name), '')
   for (const folder of ['opt/petstore/data/backups/monthly', 'etc/systemd/system', 'var/backups']) {
     mkdirSync(at(folder), { recursive: true })
   }
@@ -53,18 +56,16 @@ function newInstallation() {
   writeFileSync(at('opt/petstore/data/petstore.db'), 'all pets')
   for (const name of ['petstore-2099-01-02T023000Z.sql', 'monthly/petstore-2020-01-02T023000Z.sql'])
     writeFileSync(at('opt/petstore/data/backups', name), dump)
-  return {
-    at,
-    run(lines: string, cwd = root) {
-      const env = { PATH: `${at('bin')}:${process.env.PATH}` }
-      const { status, stderr } = spawnSync('sh', ['-ec', inPlace(lines)], {
-        cwd,
-        env,
-        encoding: 'utf8',
-      })
-      expect([status, stderr]).toEqual([0, ''])
-    },
+  /** Runs lines as a shell into which they are pasted: each, whatever became of those before. */
+  const paste = (lines: string, cwd = root) => {
+    const env = { PATH: `${at('bin')}:${process.env.PATH}` }
+    return spawnSync('sh', ['-c', inPlace(lines)], { cwd, env, encoding: 'utf8' })
   }
+  const run = (lines: string, cwd?: string) => {
+    const { status, stderr } = paste(lines, cwd)
+    expect([status, stderr]).toEqual([0, ''])
+  }
+  return { at, paste, run }
 }
 
 test.each([
@@ -99,4 +100,20 @@ test.each([
   run('mv /opt/petstore-old /opt/petstore-new', at())
   run(block(words), at())
   expect(read('data/petstore.db')).toBe('all pets')
+})
+
+test.each([
+  ['systemctl stop petstore', 'stop petstore'],
+  ['restart petstore@9464', 'restart petstore@9464'],
+])('the lines with "%s" end at the first one that fails', (words, first) => {
+  const { at, paste, run } = newInstallation()
+  const calls = () => readFileSync(at('calls'), 'utf8').trim().split('\n')
+  // The release beside is missing, as after a mistake in its commit, or in a second upgrade by mistake.
+  const before = readdirSync(at('opt'), { recursive: true })
+  expect(paste(block(words), at()).status).not.toBe(0)
+  expect([readdirSync(at('opt'), { recursive: true }), calls()]).toEqual([before, ['']])
+  run(block('git archive'))
+  writeFileSync(at('refused'), first)
+  expect(paste(block(words), at()).status).not.toBe(0)
+  expect(calls().at(-1)).toBe(first)
 })

@@ -61,8 +61,11 @@ END
     // Two upgrades in a row, to the same release, by the lines of the page: data and backups stay.
     await run(`touch /opt/petstore/.env; systemctl start petstore-backup.timer
       install -d -o petstore /opt/petstore/data/backups; touch /opt/petstore/data/backups/petstore-2099-01-02T023000Z.db
-      ${BESIDE}; ${upgrade('systemctl stop')}; ${upgrade('/data/backups')}
-      ${BESIDE}; ${upgrade('systemctl stop')}`)
+      ${BESIDE}
+      ${upgrade('systemctl stop')}
+      ${upgrade('/data/backups')}
+      ${BESIDE}
+      ${upgrade('systemctl stop')}`)
     await run('systemctl is-active petstore && curl --fail localhost:3000/readyz')
     expect(await run("stat --format '%U %a' /var/backups/petstore")).toBe('petstore 700\n')
     const backups = /^petstore-20[2-8].+\.db\npetstore-2099-01-02T023000Z\.db\n$/
@@ -116,7 +119,8 @@ END
       install -d -o petstore /opt/petstore/data
       /opt/petstore/bin/node /tmp/calls.mjs > /tmp/counts &
       for restart in $(seq 10); do systemctl restart petstore@9464; systemctl restart petstore@9465; done
-      ${BESIDE}; ${upgrade('petstore@9464')}
+      ${BESIDE}
+      ${upgrade('petstore@9464')}
       touch /tmp/restarted; wait; cat /tmp/counts`)
     expect(JSON.parse(calls)).toEqual({ 200: expect.any(Number) })
     // A dump, by a drop-in, where there is no data/.
