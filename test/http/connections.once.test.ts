@@ -71,14 +71,17 @@ test.for(['GARBAGE\r\n\r\n', post('1.1')])(
   },
 )
 
-test('Expect: 100-continue gets 100 Continue; other expectations are ignored', async () => {
-  const asking = keyed('POST /v1/pets', json, 'expect: 100-Continue', 'Content-Length: 2')
+test('Expect: 100-continue, in any case, gets 100 Continue; other expectations are ignored', async () => {
   const statuses = async (...parts: string[]) =>
     (await converse(service.origin, parts)).answers.map(({ status }) => status)
-  expect(await statuses(asking, '{}')).toEqual([100, 400])
+  for (const expectation of ['Expect: 100-continue', 'expect: 100-Continue']) {
+    const asking = keyed('POST /v1/pets', json, expectation, 'Content-Length: 2')
+    expect(await statuses(asking, '{}'), expectation).toEqual([100, 400])
+    // HTTP/1.0 has no 100 Continue (RFC 9110, section 10.1.1).
+    const old = asking.replace('HTTP/1.1', 'HTTP/1.0')
+    expect(await statuses(old, '{}'), expectation).toEqual([400])
+  }
   expect(await statuses(keyed('GET /v1/pets', 'Expect: tea'))).toEqual([200])
-  // HTTP/1.0 has no 100 Continue (RFC 9110, section 10.1.1).
-  expect(await statuses(asking.replace('HTTP/1.1', 'HTTP/1.0'), '{}')).toEqual([400])
 })
 
 test.for(['/healthz', '/v1/pets', '/trpc/listPets'])(
