@@ -107,8 +107,17 @@ async function startProxy(host: string, port: number, localAddress?: string) {
     await once(server, 'listening')
   }
   await listen()
-  const addFault = (pattern: RegExp, when: Fault['when']) =>
-    new Promise<() => void>((done) => void faults.add({ pattern, when, done }))
+  const addFault = (pattern: RegExp, when: Fault['when']) => {
+    const added = new Promise<() => void>((done, fail) => {
+      const fault = { pattern, when, done }
+      faults.add(fault)
+      const giveUp = () =>
+        faults.delete(fault) && fail(new Error(`No statement came that matches ${pattern}`))
+      setTimeout(giveUp, 30_000).unref()
+    })
+    added.catch(() => {}) // a test that has failed does not wait for it
+    return added
+  }
   return {
     port: own,
     /** The text of every statement so far, from the protocol of MySQL. */
