@@ -8,17 +8,29 @@ import { type Program, programs, runProgram } from '../support/process.ts'
 import { isListening } from '../support/raw.ts'
 import { createKey } from '../support/service.ts'
 import { openTerminal } from '../support/terminal.ts'
+import { runFirst } from '../support/watched.ts'
+
+/** The process says on its other stream that one is a terminal that does not take what it writes. */
+const tellFull = runFirst(`
+  import { writeSync } from 'node:fs'
+  const look = setInterval(() => {
+    const full = [process.stdout, process.stderr].find((stream) => stream.isTTY && stream.writableLength)
+    if (!full) return
+    writeSync(3 - full.fd, 'It waits for the terminal')
+    clearInterval(look)
+  }, 10).unref()`)
 
 async function run(
   { onTestFinished }: TestContext,
   program: keyof typeof programs,
   starter: string[],
   args: string[] = [],
+  more: Record<string, string> = {},
 ) {
   const database = await newDatabase()
   if (program === 'keys') await createKey(database.url)
   const PORT = String(await freePort())
-  const variables = { DATABASE_URL: database.url, PORT }
+  const variables = { DATABASE_URL: database.url, PORT, ...more }
   const started = runProgram(programs[program], variables, args, undefined, starter)
   onTestFinished(async () => {
     await started.end()
@@ -79,7 +91,8 @@ describe.concurrent('a terminal that nobody reads', () => {
   test('a command whose stdout or stderr is a full terminal ends at SIGTERM, or once it is read', async (context) => {
     const start = async (stream: 1 | 2, args: string[]) => {
       const terminal = await openTerminal(context, 'full')
-      const { started } = await run(context, 'keys', terminal.starter(stream), args)
+      const { started } = await run(context, 'keys', terminal.starter(stream), args, tellFull)
+      await until('it waits', () => /It waits/.test(started.stdout + started.stderr))
       return { terminal, started }
     }
     const writing = await Promise.all(
@@ -89,11 +102,11 @@ describe.concurrent('a terminal that nobody reads', () => {
           [2, ['rotate', '99'], 1, /There is no key to rotate .*\s+$/],
         ] as const
       ).map(async ([stream, args, code, last]) => {
-        const [stopped, waiting] = [await start(stream, [...args]), await start(stream, [...args])]
+        const both = [start(stream, [...args]), start(stream, [...args])] as const
+        const [stopped, waiting] = await Promise.all(both)
         return { stopped, waiting, code, last }
       }),
     )
-    await new Promise((resolve) => setTimeout(resolve, 3_000))
     for (const { stopped, waiting, code, last } of writing) {
       expect(stopped.started.child.exitCode).toBe(null)
       stopped.started.child.kill('SIGTERM')

@@ -107,9 +107,11 @@ describe.runIf(engine === 'mysql')('SIGTERM while the database hangs', () => {
   })
 
   test('cuts off the requests that wait for it within SHUTDOWN_TIMEOUT: exit code 1', async () => {
-    const { program, fetch: get, used } = await startHanging({ SHUTDOWN_TIMEOUT: '1s' })
+    const { program, fetch: get, used, waiting } = await startHanging({ SHUTDOWN_TIMEOUT: '1s' })
     const cutOff = expect(get('/v1/pets/1')).rejects.toThrow()
-    await until('the request waits for the database', async () => (await used()) > 0)
+    // It waits for a statement, or, some time after the latest one, for a session that works.
+    const isWaiting = async () => (await used()) + (await waiting()) > 0
+    await until('the request waits for the database', isWaiting)
     expect(await program.end('SIGTERM')).toBe(1)
     expect(program.stderr).toContain('cut off')
     await cutOff
