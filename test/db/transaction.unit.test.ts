@@ -12,7 +12,6 @@ function newTransaction() {
   const { running } = sessions
   return {
     db,
-    running,
     sent: () => running.map(({ sql, inputs }) => [sql, ...inputs]),
     async end() {
       running[0]?.end()
@@ -80,27 +79,4 @@ test('the end waits for the statement that runs, and rejects those that wait or 
   for (const outcome of (await late) ?? []) {
     expect(outcome).toMatchObject({ reason: { message: expect.stringContaining('is over') } })
   }
-})
-
-test('a statement is compiled once for all transactions, and outside them', async () => {
-  const { db, running, end } = newTransaction()
-  let builds = 0
-  const { build, ...plan } = planOf('counted', twice, { maxSize: 4 })
-  const counted = {
-    ...plan,
-    build: (...parts: Parameters<typeof build>) => {
-      builds++
-      return build(...parts)
-    },
-  }
-  const result = inTransaction(db, (transaction) => transaction.runner.run(counted, 1, forever()))
-  for (const _ of ['begin', 'counted', 'commit']) {
-    await drain()
-    await end()
-  }
-  expect(await result).toBe(2)
-  const outside = db.runner.run(counted, 2, forever())
-  await drain()
-  await end()
-  expect([await outside, running.length, builds]).toEqual([4, 0, 1])
 })

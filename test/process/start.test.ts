@@ -1,7 +1,6 @@
 /** The service as a process: start, restart, concurrent starts. */
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
-import { ALLOWED_FLAGS } from '../../bench/service.ts'
 import { connect } from '../../db/connect.ts'
 import { migrate } from '../../db/migrate.ts'
 import { readConfig } from '../../src/config/config.ts'
@@ -23,7 +22,6 @@ import { keyedFetch, restClient } from '../support/rest.ts'
 import { createKey } from '../support/service.ts'
 import { openSql } from '../support/sql.ts'
 import { openTerminal } from '../support/terminal.ts'
-import { runFirst } from '../support/watched.ts'
 
 interface Place {
   folder: string
@@ -214,23 +212,3 @@ describe.runIf(engine === 'mysql')('the database server', () => {
     expect(ended.message).not.toContain('sesame')
   })
 })
-
-test.runIf(engine === 'sqlite')(
-  'with the options of npm start, the garbage of the start is collected before the first request',
-  async () => {
-    const observe = `import { constants, PerformanceObserver } from 'node:perf_hooks'
-      new PerformanceObserver((list) => {
-        for (const { detail } of list.getEntries()) {
-          const isMajor = detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
-          // V8 itself begins one in idle time.
-          const isIdle = detail.flags & constants.NODE_PERFORMANCE_GC_FLAGS_SCHEDULE_IDLE
-          if (isMajor && !isIdle) console.error(JSON.stringify({ msg: 'collected' }))
-        }
-      }).observe({ entryTypes: ['gc'] })`
-    const { NODE_OPTIONS } = runFirst(observe)
-    const server = await start(await newPlace(), {
-      NODE_OPTIONS: `${ALLOWED_FLAGS.join(' ')} ${NODE_OPTIONS}`,
-    })
-    await server.logged(/"collected"/)
-  },
-)
