@@ -20,23 +20,24 @@ interface Input {
 
 const blamesOne = (error: unknown) => error instanceof RejectedRowError
 
-const kindOf = ({ name }: Input) => (name < 'c' ? 'low' : 'high')
+/** The names of calls: more than a statement has places for. */
+export const NAMES = [...'abcdefgh']
+
+const kindOf = ({ name }: Input) => (name < 'e' ? 'low' : 'high')
 const identityOf = ({ name }: Input) => name
 const ofName = ({ name }: Input) => `of ${name}`
 const ofInput = ({ id }: Input) => `of ${id}`
 const roomFor = (count: number) => 2 ** Math.ceil(Math.log2(count))
 
 export const PLANS = {
-  lookUps: planOf('lookUps', ofName, { maxSize: 4, identityOf, roomFor }),
-  named: planOf('named', ofName, { maxSize: 6, identityOf, blamesOne, kindOf }),
+  lookUps: planOf('lookUps', ofName, { maxSize: 3, identityOf, roomFor }),
+  named: planOf('named', ofName, { maxSize: 3, identityOf, blamesOne, kindOf }),
   pages: planOf('pages', ofInput, { maxSize: 2, kindOf }),
   inserts: planOf('inserts', ofInput, {
-    ...{ maxSize: 6, use: 'write', needsConsecutiveIds: true, blamesOne },
+    ...{ maxSize: 3, use: 'write', needsConsecutiveIds: true, blamesOne },
   }),
   crowd: planOf('crowd', ofInput, { maxSize: 600 }),
 } satisfies Record<string, StatementPlan<Input, string>>
-
-const MAX_WAITING = 1_000
 
 /** How a test ends what a session executes. */
 export type Outcome = 'success' | 'no effect' | 'unknown effect' | 'rejected row'
@@ -53,7 +54,6 @@ export interface Call {
   isGivenUp: boolean
   /** The group in which it waits or has begun. */
   group?: Group
-  waitingSince: number
   /** The number of calls of its line that waited before it. */
   ahead: number
   /** How many of its attempts the database may have kept. */
@@ -75,6 +75,7 @@ interface Group {
 interface Line {
   use: Use
   maxSize: number
+  needsConsecutiveIds: boolean
   groups: Group[]
   /** The number of calls that wait. */
   count: number
@@ -116,10 +117,10 @@ export class World {
   readonly running: Running[]
   readonly frozen = new Set<Running>()
   readonly size: number
-  readonly #writers: number
   readonly #made: ReturnType<typeof newQueue>
   readonly #lines = new Map<string, Line>()
   readonly #inUse = new Map<ControlledSession, Work | undefined>()
+  #taken = 0
   /** The first promise that was broken. */
   #failure: unknown
   /** The pauses before other attempts that have not passed. */
@@ -128,21 +129,23 @@ export class World {
 
   constructor(size: number, open: number) {
     this.size = size
-    this.#writers = Math.max(1, Math.floor(size * 0.6))
     const catching =
       <Parameters extends unknown[]>(observe: (...parameters: Parameters) => void) =>
       (...parameters: Parameters) => {
         try {
           observe(...parameters)
         } catch (error) {
-          this.#failure ??= error
+          this.fail(error)
         }
       }
     this.#made = newQueue({
       size,
       open,
       observer: {
-        onTake: (session) => void this.#inUse.set(session, undefined),
+        onTake: (session) => {
+          session.hasConsecutiveIds = this.#taken++ % 3 > 0
+          this.#inUse.set(session, undefined)
+        },
         onGiveBack: (session) => void this.#inUse.delete(session),
         onRun: catching((running) => this.#onRun(running)),
         onEnd: catching((running, error) => this.#onEnd(running, error)),
@@ -202,6 +205,20 @@ export class World {
     deadline.giveUp(new Error('The client has left'))
   }
 
+  /** The statements that have a part of the inputs of one that was rejected. */
+  get searches(): Running[] {
+    return this.running.filter(({ session, inputs }) => {
+      const work = this.#inUse.get(session)
+      return work && new Set(inputs).size < work.groups.length
+    })
+  }
+
+  /** Gives up the calls of one of the inputs of a search. */
+  leaveSearch({ session }: Running, index: number): void {
+    const groups = this.#inUse.get(session)?.groups ?? []
+    for (const call of groups[index % groups.length]?.calls ?? []) this.giveUp(call)
+  }
+
   /** Ends what a session executes. */
   end(running: Running, outcome: Outcome): void {
     if (outcome === 'success') running.end()
@@ -251,7 +268,6 @@ export class World {
       input: { id, name: '' },
       state: 'joining',
       isGivenUp: false,
-      waitingSince: 0,
       ahead: 0,
       effects: 0,
       pauses: 0,
@@ -272,16 +288,15 @@ export class World {
         (value) => this.#onSuccess(call, value),
         (error: unknown) => this.#onError(call, error),
       )
-      .catch((error: unknown) => {
-        this.#failure ??= error
-      })
+      .catch((error: unknown) => this.fail(error))
   }
 
   #lineOf({ plan, use, input }: Call): Line {
     const key = plan ? nameOfStatement(plan, input) : `loans ${use}`
     const known = this.#lines.get(key)
     if (known) return known
-    const line = { use, maxSize: plan?.maxSize ?? 1, groups: [], count: 0 }
+    const { maxSize = 1, needsConsecutiveIds = false } = plan ?? {}
+    const line = { use, maxSize, needsConsecutiveIds, groups: [], count: 0 }
     this.#lines.set(key, line)
     return line
   }
@@ -295,7 +310,6 @@ export class World {
     group.calls.push(call)
     call.group = group
     call.state = 'waiting'
-    call.waitingSince = Date.now()
     call.ahead = line.count
     line.count++
   }
@@ -313,7 +327,9 @@ export class World {
   /** Lets groups of a line begin on a session. */
   #begin(session: ControlledSession, line: Line, groups: Group[]): void {
     this.#inUse.set(session, { use: line.use, line, groups })
-    check(groups.length <= line.maxSize, 'a statement has at most so many inputs')
+    const isOne = line.needsConsecutiveIds && !session.hasConsecutiveIds
+    const most = isOne ? 1 : line.maxSize
+    check(groups.length <= most, 'a statement has at most so many inputs')
     check(groups.every(isLive), 'a call that was given up is not part of the next statement')
     const waiting = line.groups.filter(isLive)
     const isPlain = line.groups.every(({ calls }) => calls.every(waits))
@@ -326,7 +342,7 @@ export class World {
       call.state = 'running'
       call.inputs = groups.length
     }
-    const isTakenAlong = groups.length === line.maxSize || line.count === 0
+    const isTakenAlong = groups.length === most || line.count === 0
     check(isTakenAlong, 'a session takes along the waiting calls of a line')
     const readiness = this.#lines.get('loans readiness')
     const works = [...this.#inUse.values()]
@@ -394,23 +410,30 @@ export class World {
     this.#leave(call, 'settled')
     if (isGivenUp) check(error === call.deadline.reason, 'the reason of the deadline')
     else if (error instanceof OverloadedError) {
-      const ahead = Math.max(call.ahead, this.#lineOf(call).count)
-      const isLong = this.#lineOf(call).maxSize * 99 < ahead
-      check(ahead >= MAX_WAITING && isLong, 'a thousand calls may wait in a line')
+      const line = this.#lineOf(call)
+      const ahead = Math.max(call.ahead, line.count)
+      check(ahead > 500 && ahead > 50 * line.maxSize, 'hundreds may wait, for tens of statements')
     } else if (error instanceof BrokenDatabaseError) {
       check(this.#stop !== 'no', 'only the end closes the database')
     } else this.#checkFailure(call, error, state)
   }
 
-  #checkFailure({ plan, use, pauses, inputs }: Call, error: unknown, state: Call['state']): void {
+  #checkFailure(call: Call, error: unknown, state: Call['state']): void {
+    const { plan, use, pauses, inputs, effects } = call
     if (plan?.blamesOne?.(error)) {
       check(inputs === 1, 'a failure of one input is of one call')
       return
     }
     const isUnavailable = error instanceof DatabaseUnavailableError
+    check(isUnavailable || error instanceof RejectedRowError, `no call fails by ${error}`)
     check(state === 'running' || isUnavailable, 'a call that has not begun knows no failure')
-    const mayRepeat = plan && isUnavailable && (use === 'read' || error.hadNoEffect)
-    check(!mayRepeat || pauses === 2, 'there are three attempts')
+    const mayRepeat = plan && isUnavailable && (use === 'read' || effects === 0)
+    check(!mayRepeat || pauses > 0, 'what had no effect has another attempt')
+  }
+
+  /** Takes note of a promise that was broken, if it is the first one. */
+  fail(error: unknown): void {
+    this.#failure ??= error
   }
 
   /** Checks what must be so whenever nothing is about to happen in this turn. */
@@ -420,11 +443,11 @@ export class World {
     const { usage } = this.#made
     const { ahead, used, writing } = this.#uses()
     check(ahead <= 1 && used <= this.size, 'no more sessions than allowed, and one beyond')
-    check(writing <= this.#writers, 'no more sessions that write than allowed')
+    check(writing <= mostOf(this.size), 'writes leave a session to reads')
     check(usage.used === used, `${used} sessions are used, not ${usage.used}`)
     for (const [key, line] of this.#lines) {
-      const isTooMany = this.#running(line) > this.#mostOf(line)
-      check(!isTooMany, `${key} leaves sessions to others`)
+      const all = { read: this.size, write: mostOf(this.size), readiness: 1 }[line.use]
+      check(this.#running(line) <= mostOf(all), `${key} leaves a session to others`)
     }
     const waiting = this.calls.filter(waits).length
     check(usage.waiting === waiting, `${waiting} calls wait, not ${usage.waiting}`)
@@ -447,16 +470,15 @@ export class World {
     }
   }
 
-  /** The number of sessions that a line may have, but for the limit of those that write. */
-  #leftFor(line: Line, used: number): number {
-    if (line.use === 'readiness') return 1
-    return Math.min(this.size - used, this.#mostOf(line) - this.#running(line))
-  }
-
-  /** The number of sessions that a line may have: where its use has several, it leaves one in five, and one at least. */
-  #mostOf({ use }: Line): number {
-    const all = { read: this.size, write: this.#writers, readiness: 1 }[use]
-    return all === 1 ? 1 : all - Math.max(1, Math.floor(all / 5))
+  /** The number of sessions that a line is sure of, beside those that it has. */
+  #leftFor(line: Line): number {
+    const { writing, used } = this.#uses()
+    const running = this.#running(line)
+    if (line.use === 'readiness') return 1 - running
+    const left = Math.min(this.size - used, leastOf(this.size) - running)
+    if (line.use === 'read') return left
+    const writers = leastOf(this.size)
+    return Math.min(left, writers - writing, leastOf(writers) - running)
   }
 
   /** The number of sessions that a line has. */
@@ -476,27 +498,28 @@ export class World {
   async checkIdle(): Promise<void> {
     await turns(3)
     await this.check()
-    const { ahead, writing, used } = this.#uses()
+    const { writing, used } = this.#uses()
     const { wanted } = this.sessions
     check(wanted <= this.size - used + 1, 'no session is opened that nothing could use')
-    const loans = this.#lines.get('loans read')
-    const reads = loans ? Math.min(loans.count, this.#leftFor(loans, used)) : 0
-    check(wanted >= reads, 'the sessions that calls wait for are opened side by side')
-    for (const [key, line] of this.#lines) {
+    const lines = [...this.#lines]
+    for (const [key, line] of lines) {
       const groups = line.groups.filter(isLive)
-      if (groups.length === 0) continue
-      const isAhead = line.use === 'readiness'
-      if (isAhead ? ahead > 0 : this.#leftFor(line, used) <= 0) continue
-      if (line.use === 'write' && writing >= this.#writers) continue
-      check(this.sessions.idle.length === 0, `${key} waits while a session is idle`)
-      check(wanted > 0, `${key} waits, and no session is opened`)
+      const statements = Math.ceil(groups.length / line.maxSize)
+      const could = Math.min(statements, this.#leftFor(line))
+      check(could <= 0 || this.sessions.idle.length === 0, `${key} waits while a session is idle`)
+      check(could <= wanted, `${key} waits, and no session is opened for each of its statements`)
+      const hasNone = statements > 0 && this.#running(line) === 0 && used < this.size
+      const hasAll = (other: Line) => other.use === 'write' && this.#running(other) === writing
+      const isBehind =
+        line.use === 'write' && writing > 1 && lines.some(([, other]) => hasAll(other))
+      check(!(hasNone && wanted === 0 && isBehind), `another line leaves a session to ${key}`)
     }
   }
 
   /** Lets everything end, and checks that no call is lost. */
   async finish(pass: (milliseconds: number) => Promise<void>): Promise<void> {
+    await this.checkIdle()
     if (this.sessions.wanted > 0) this.open(this.sessions.wanted)
-    await this.check()
     await this.checkIdle()
     for (let round = 0; this.calls.some(({ state }) => state !== 'settled'); round++) {
       check(round < 500, 'no call is lost')
@@ -519,6 +542,12 @@ export class World {
     await this.check()
   }
 }
+
+/** The most of several sessions: one is left to others. */
+const mostOf = (sessions: number) => Math.max(1, sessions - 1)
+
+/** The least of several sessions: half of them. */
+const leastOf = (sessions: number) => Math.max(1, Math.floor(sessions / 2))
 
 /** The name of the statement of an input, as its session sees it. */
 function nameOfStatement(plan: StatementPlan<Input, string>, input: Input): string {
