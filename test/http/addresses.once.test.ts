@@ -39,12 +39,14 @@ test('a target in absolute form is served by its path (RFC 9112, section 3.2.2)'
   expect(JSON.parse(invalid.body).message).toBe('The URL of the request is not valid')
 })
 
-test('path traversal that fetch resolves, and targets that are no path return 404', async () => {
-  const files = ['/../../package.json', '/%2e%2e/%2e%2e/package.json', '/..\\..\\package.json']
-  const below = files.map((file) => `/docs${file}`)
-  const all = ['/v1/%2e%2e/v1/pets', ...below, '*', '//elsewhere.example/v1/pets']
-  await expectErrors(404, 'NOT_FOUND', ['OPTIONS *', ...all.map((path) => `GET ${path}`)])
-})
+test.for([
+  ...['/../../package.json', '/%2e%2e/%2e%2e/package.json', '/..\\..\\package.json'].map(
+    (file) => `GET /docs${file}`,
+  ),
+  ...['GET /v1/%2e%2e/v1/pets', 'GET *', 'OPTIONS *', 'GET //elsewhere.example/v1/pets'],
+])('%s, which fetch would resolve or refuse, returns 404', (line) =>
+  expectErrors(404, 'NOT_FOUND', [line]),
+)
 
 test('TRACE returns 405 with Allow', async () => {
   for (const path of ['/v1/pets', '/trpc/listPets']) {
