@@ -49,10 +49,20 @@ const sometimes = (...header: Parameters<typeof always>) => ({
 export const headers = {
   Link: sometimes(
     'Related URLs (RFC 8288): `rel="next"` is the next page, if there is one; `rel="successor-version"` replaces a deprecated operation.',
+    {},
+    '<https://api.example.com/v1/items?limit=20&cursor=7>; rel="next"',
   ),
-  Location: always('The URL of the created resource.', { format: 'uri' }),
-  Deprecation: always('The date of the deprecation (RFC 9745).', { pattern: '^@[0-9]+$' }),
-  Sunset: always('The date of the removal (RFC 8594).'),
+  Location: always(
+    'The URL of the created resource.',
+    { format: 'uri' },
+    'https://api.example.com/v1/items/7',
+  ),
+  Deprecation: always(
+    'The date of the deprecation (RFC 9745).',
+    { pattern: '^@[0-9]+$' },
+    '@1795132800',
+  ),
+  Sunset: always('The date of the removal (RFC 8594).', {}, 'Thu, 05 Dec 2030 00:00:00 GMT'),
   'WWW-Authenticate': always(
     'The challenge (RFC 6750): no API key, an invalid one, or one that may only read.',
     {},
