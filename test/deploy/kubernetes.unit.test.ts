@@ -126,6 +126,8 @@ test('each Pod obeys the restricted standard, and reads the Secret from files', 
     for (const name of names) expect(Object.keys(secret.stringData)).toContain(name)
     expect(volumeMounts[0]).toMatchObject({ mountPath: '/run/secrets/petstore', readOnly: true })
   }
+  // Unreplaced, a version would go on as that release, without a word.
+  expect(container.image).toBe('petstore:TAG')
   expect(job.spec.template.spec.containers[0].image).toBe(container.image)
   const [tools] = backup.initContainers
   expect(tools.image).toBe(container.image)
