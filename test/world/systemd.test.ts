@@ -1,6 +1,7 @@
 /** The units of deploy/ on a booted systemd, in a container of the image PETSTORE_SYSTEMD_IMAGE. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { blocksOf } from '../support/documents.ts'
@@ -34,7 +35,8 @@ trial(
       return ran.stdout
     }
     await execute('docker', ['exec', name, 'systemctl', 'is-system-running', '--wait'])
-    await copyTo(name)
+    const own = ['.git', 'node_modules', 'dist', 'data', '.env'].map((file) => `--exclude=${file}`)
+    await copyTo(name, '/opt/petstore', 'tar', ['--create', ...own, '.'])
     // What the header of petstore.service says.
     await run(`cd /opt/petstore && npm ci && useradd --system --create-home petstore && cp deploy/*.service deploy/*.timer /etc/systemd/system/
       mkdir data node_modules/.cache && chown petstore data node_modules/.cache && systemctl daemon-reload`)
@@ -100,31 +102,60 @@ END
     await run('systemctl stop petstore@9464 other@9464')
 
     await run('systemctl start petstore@9464 petstore@9465')
-    const calls = await run(`cat > /tmp/calls.mjs <<END
-        import { get } from 'node:http'
+    // The previous release, with the packages of this one.
+    await copyTo(name, '/opt/petstore-new', 'git', ['archive', previous])
+    const counts = await run(`cat > /tmp/calls.mjs <<END
+        import { request } from 'node:http'
         import { existsSync } from 'node:fs'
+        const call = (path, headers, body) => new Promise((resolve) =>
+          request('http://127.0.0.1:3000' + path, { agent: false, method: body ? 'POST' : 'GET', headers }, async (res) =>
+            resolve([res.statusCode, (await res.toArray()).join('')]))
+            .on('error', ({ code }) => resolve([code])).end(body))
         const counts = {}
-        const call = () => new Promise((resolve) =>
-          get('http://127.0.0.1:3000/healthz', { agent: false }, (res) => resolve(res.resume().statusCode))
-            .on('error', ({ code }) => resolve(code)))
-        const caller = async () => {
-          while (!existsSync('/tmp/restarted')) {
-            const outcome = await call()
+        const read = async () => {
+          while (!existsSync('/tmp/back')) {
+            const [outcome] = await call('/healthz')
             counts[outcome] = (counts[outcome] ?? 0) + 1
           }
         }
-        await Promise.all(Array.from({ length: 10 }, caller))
-        console.log(JSON.stringify(counts))
+        const create = (key) => call('/v1/pets', {
+          'Authorization': 'Bearer ' + process.argv[2], 'Content-Type': 'application/json', 'Idempotency-Key': key,
+        }, JSON.stringify({ name: key, categoryId: 1 }))
+        const made = new Map()
+        const write = async () => {
+          while (!existsSync('/tmp/forward')) {
+            const key = 'pet-' + made.size
+            const [outcome, pet] = await create(key)
+            if (outcome === 201) made.set(key, pet)
+            await new Promise((next) => setTimeout(next, 25))
+          }
+        }
+        await Promise.all([write(), ...Array.from({ length: 10 }, read)])
+        let lost = 0
+        for (const [key, pet] of made) if ((await create(key))[1] !== pet) lost += 1
+        console.log(JSON.stringify({ counts, made: made.size, lost }))
 END
-      install -d -o petstore /opt/petstore/data
-      /opt/petstore/bin/node /tmp/calls.mjs > /tmp/counts &
+      cd /opt/petstore; sudo -u petstore bin/keys create x --forever > /tmp/key
+      install -d -o petstore data
+      bin/node /tmp/calls.mjs $(cat /tmp/key) > /tmp/counts &
       for restart in $(seq 10); do systemctl restart petstore@9464; systemctl restart petstore@9465; done
-      ${BESIDE}
+      cp -a node_modules /opt/petstore-new/; rm -rf /opt/petstore-old
+      ${upgrade('petstore@9464')?.replace(/^cp .*petstore-backup.*\n/m, '')}
+      cmp /etc/systemd/system/petstore@.service /opt/petstore/deploy/petstore@.service
+      touch /tmp/back # because 2.0.0 resets a few connections as it stops
+      mv /opt/petstore-old /opt/petstore-new
       ${upgrade('petstore@9464')}
-      touch /tmp/restarted; wait; cat /tmp/counts`)
-    expect(JSON.parse(calls)).toEqual({ 200: expect.any(Number) })
+      touch /tmp/forward; wait; cat /tmp/counts`)
+    const calls = JSON.parse(counts)
+    expect(calls).toEqual({
+      counts: { 200: expect.any(Number) },
+      made: expect.any(Number),
+      lost: 0,
+    })
+    const rows = await run(`mariadb --skip-column-names petstore -e 'select count(*) from pets'`)
+    expect(Number(rows)).toBe(calls.made)
     // A dump, by a drop-in, where there is no data/.
-    await run(`rm -r /opt/petstore/data; cd /opt/petstore; sudo -u petstore bin/keys create x --forever
+    await run(`rm -r /opt/petstore/data; cd /opt/petstore
       mkdir /etc/systemd/system/petstore-backup.service.d
       sed -n 's/^# \\(\\[Service\\]\\|ExecStart=\\)/\\1/p' deploy/petstore-backup.service |
         sed 's/mysqldump --defaults-extra-file=[^ ]*/mariadb-dump --host=127.0.0.1 --password=sesame/' \\
@@ -133,7 +164,7 @@ END
     expect(await run('ls /var/backups/petstore')).toMatch(/^petstore-20[2-8].+\.sql$/m)
     return {
       version: /systemd (\d+)/.exec(await run('systemctl --version'))?.[1] ?? '',
-      result: `ten rolling restarts and an upgrade refuse none of ${JSON.parse(calls)[200]} calls; few rights; a wrong variable ends the attempts`,
+      result: `ten rolling restarts and the way to the previous release refuse none of ${calls.counts[200]} calls; with the upgrade from it, they lose none of ${calls.made} creations; few rights; a wrong variable ends the attempts`,
     }
   },
   withoutDocker ?? (image ? undefined : 'PETSTORE_SYSTEMD_IMAGE names no image'),
@@ -147,18 +178,18 @@ const BESIDE = `rm -rf /opt/petstore-old; cp -a /opt/petstore /opt/petstore-new
 const upgrade = (words: string) =>
   blocksOf(path.join(root, 'docs/upgrades.md')).find(({ code }) => code.includes(words))?.code
 
-/** Copies this repository to /opt/petstore of a container, without what it has installed. */
-async function copyTo(name: string): Promise<void> {
-  const own = ['.git', 'node_modules', 'dist', 'data', '.env'].map((file) => `--exclude=${file}`)
-  const tar = spawn('tar', ['--create', ...own, '.'], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const unpack = 'mkdir /opt/petstore && tar --extract --directory /opt/petstore --no-same-owner'
+/** The commit of the newest release that the page names. */
+const [, previous = ''] =
+  /^\| [\d.]+ \| `(\w+)` \|/m.exec(readFileSync(path.join(root, 'docs/upgrades.md'), 'utf8')) ?? []
+
+/** Unpacks the archive that a program makes of this repository into a new folder of a container. */
+async function copyTo(name: string, folder: string, program: string, args: string[]) {
+  const archive = spawn(program, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  const unpack = `mkdir ${folder} && tar --extract --directory ${folder} --no-same-owner`
   const target = spawn('docker', ['exec', '--interactive', name, 'sh', '-c', unpack], {
     stdio: ['pipe', 'inherit', 'inherit'],
   })
-  tar.stdout.pipe(target.stdin)
+  archive.stdout.pipe(target.stdin)
   const [code] = await once(target, 'close')
   expect(code).toBe(0)
 }
