@@ -6,6 +6,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { createPetstoreClient } from '../../client/src/client.ts'
 import { engine, newDatabase, newFolder } from '../support/database.ts'
 import { readRoot } from '../support/image.ts'
 import { addKey } from '../support/instance.ts'
@@ -79,6 +80,7 @@ async function startOther(commit: string) {
 /** What a caller does with an instance: each call must succeed. */
 function caller({ origin }: { origin: string }, apiKey: string) {
   const send = keyedFetch(origin, apiKey)
+  const typed = createPetstoreClient({ url: `${origin}/trpc`, apiKey })
   const json = async (response: Response) => {
     const text = await response.text()
     expect([response.status, text]).toEqual([expect.toSatisfy((status) => status < 300), text])
@@ -92,6 +94,8 @@ function caller({ origin }: { origin: string }, apiKey: string) {
       const headers = { 'idempotency-key': idempotencyKey }
       return await json(await send('/v1/pets', { method: 'POST', body, headers }))
     },
+    createByTrpc: (name: string, idempotencyKey: string) =>
+      typed.createPet.mutate({ name, categoryId: 1 }, { context: { idempotencyKey } }),
   }
 }
 
@@ -109,6 +113,8 @@ test.runIf(isKnown(previous))(
     expect(await ofNow.create('Kept', 'before')).toEqual(kept)
     const made = await ofNow.create('Made', 'after')
     expect(await ofOld.create('Made', 'after')).toEqual(made)
+    const typed = await ofOld.createByTrpc('Typed', 'typed')
+    expect(await ofNow.createByTrpc('Typed', 'typed')).toEqual(typed)
     // Repetitions at one moment: 409 while the first one runs.
     const both = Array.from({ length: 20 }, (_, index) =>
       [ofOld, ofNow].map((of) => of.create(`Pet ${index}`, `key-${index}`)),
@@ -126,7 +132,7 @@ test.runIf(isKnown(previous))(
       [ofOld, ofNow].flatMap((of) => Array.from('abcdef', (name) => of.create(name))),
     )
     const all = await ofNow.list()
-    expect(all).toHaveLength(2 + 20 + 12)
+    expect(all).toHaveLength(3 + 20 + 12)
     expect(await ofOld.list()).toEqual(all)
     expect(await old.stop()).toBe(0)
     const late = await ofNow.create('Late', 'late')
