@@ -3,7 +3,7 @@
  * the installation is lost. test/world/systemd.test.ts runs them on a booted systemd.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { newFolder } from '../support/database.ts'
@@ -103,17 +103,21 @@ test.each([
 })
 
 test.each([
-  ['systemctl stop petstore', 'stop petstore'],
+  ['systemctl stop petstore', 'start petstore'],
   ['restart petstore@9464', 'restart petstore@9464'],
-])('the lines with "%s" end at the first one that fails', (words, first) => {
-  const { at, paste, run } = newInstallation()
-  const calls = () => readFileSync(at('calls'), 'utf8').trim().split('\n')
-  // The release beside is missing, as after a mistake in its commit, or in a second upgrade by mistake.
-  const before = readdirSync(at('opt'), { recursive: true })
-  expect(paste(block(words), at()).status).not.toBe(0)
-  expect([readdirSync(at('opt'), { recursive: true }), calls()]).toEqual([before, ['']])
-  run(block('git archive'))
-  writeFileSync(at('refused'), first)
-  expect(paste(block(words), at()).status).not.toBe(0)
-  expect(calls().at(-1)).toBe(first)
-})
+])(
+  'the lines with "%s" need no data/ and no .env, and end at the first one that fails',
+  (words, first) => {
+    const { at, paste, run } = newInstallation()
+    for (const name of ['.env', 'data']) rmSync(at('opt/petstore', name), { recursive: true })
+    const calls = () => readFileSync(at('calls'), 'utf8').trim().split('\n')
+    // The release beside is missing, as after a mistake in its commit, or in a second upgrade by mistake.
+    const before = readdirSync(at('opt'), { recursive: true })
+    expect(paste(block(words), at()).status).not.toBe(0)
+    expect([readdirSync(at('opt'), { recursive: true }), calls()]).toEqual([before, ['']])
+    run(block('git archive'))
+    writeFileSync(at('refused'), first)
+    expect(paste(block(words), at()).status).not.toBe(0)
+    expect(calls().at(-1)).toBe(first)
+  },
+)
