@@ -9,6 +9,7 @@ import { jsonHeaders } from '../http/headers.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer } from '../http/respond.ts'
+import type { Caller } from '../keys/key.ts'
 import { activeSpan } from '../observe/span.ts'
 import {
   type CallsOfRequest,
@@ -113,17 +114,16 @@ async function answerCalls(
   match: Match,
 ): Promise<void> {
   const { req } = res
-  const { type, isPublic, count, readsBody, headers } = match
+  const { type, count, readsBody, headers } = match
   try {
     checkHost(req)
     const hasArrived = req.complete
-    let caller = await callerOf(service, res, count, isPublic)
-    if (type === 'mutation') checkMayWrite(service, res, caller)
+    let caller = await callerFor(service, res, match, count)
     const body = readsBody ? await readBody(req, res) : undefined
     // A mutation without a body waits for the rest of its request, so that a malformed one changes nothing.
     if (!readsBody && !req.complete && type === 'mutation') await skipBody(req, res)
-    // The key may have been revoked while the rest arrived. Nothing is counted twice.
-    if (!hasArrived) caller = await callerOf(service, res, 0, isPublic)
+    // The key, or its right to write, may have been revoked while the rest arrived. Nothing is counted twice.
+    if (!hasArrived) caller = await callerFor(service, res, match, 0)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
     holdRequest(req, body?.length ?? 0)
     using deadline = deadlineOf(res, service.timeout)
@@ -144,6 +144,18 @@ async function answerCalls(
   } catch (thrown) {
     answerError(service, res, surface, headers, thrown)
   }
+}
+
+/** Returns the caller as `callerOf` does, and checks the right to write. Throws FORBIDDEN, too. */
+async function callerFor(
+  service: Service,
+  res: ServerResponse,
+  { type, isPublic }: Match,
+  count: number,
+): Promise<Caller> {
+  const caller = await callerOf(service, res, count, isPublic)
+  if (type === 'mutation') checkMayWrite(service, res, caller)
+  return caller
 }
 
 function answerError(
