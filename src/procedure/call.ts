@@ -106,8 +106,8 @@ export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
   /** What is called. */
   readonly operation: Operation
   /**
-   * Who acts, where a middleware says so: the user behind the API key of a frontend. Its Idempotency-Keys are not
-   * those of another one.
+   * The user behind the API key of a frontend, where a middleware names one: a text that no two users have. Its
+   * Idempotency-Keys are not those of another one.
    */
   readonly actor?: string | undefined
   /** The checked input; in a middleware, of the inputs before it. */

@@ -40,7 +40,8 @@ const forUsers = procedure
   .meta({ access: { headers, errors: [withoutUser] } })
   .use(async ({ ctx, next }) => {
     const user = await ctx.userOf(ctx.headers.get(USER_TOKEN))
-    return next({ ctx: { user, actor: `${ctx.headers.get('X-Team')} ${user.name}` } })
+    const actor = JSON.stringify([ctx.headers.get('X-Team'), user.name])
+    return next({ ctx: { user, actor } })
   })
 
 /** A procedure for editors. */

@@ -59,6 +59,8 @@ test.each(Object.entries(faces))(
       ...[await add('one', 'Ann'), await add('Ann"', 'one'), await add('\ud800', 'one')],
       ...[await add('\ud801', 'one'), await add('Ann', `one\\u0000"Ann"`)],
       await add('Ann', 'one', rex, 'blue'),
+      // Beside each other, these would be the same text.
+      ...[await add('B C', 'one', rex, 'A'), await add('C', 'one', rex, 'A B')],
     ]
     expect(new Set([first, ...others]).size).toBe(1 + others.length)
     expect(await add('Ann', 'one', { ...rex, name: 'Ada' })).toEqual([
