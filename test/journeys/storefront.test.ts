@@ -239,7 +239,29 @@ test('without a network every page says so, nothing is added later, and the shop
   expect(await sql("select id from pets where name = 'Rex'")).toEqual([])
 })
 
-test('a form that was cancelled leads nowhere once its animal is added', async () => {
+test('a form that is submitted again while it sends adds its animal once, and shows it', async () => {
+  const sent: string[] = []
+  page.on('request', (request) => {
+    if (request.method() === 'POST') sent.push(request.url())
+  })
+  await enter()
+  const submissions = [
+    () => page.evaluate('for (const _ of "123") document.forms[0].requestSubmit()'),
+    () => Promise.all([...'12345'].map(() => page.keyboard.press('Enter'))),
+  ]
+  for (const [index, submit] of submissions.entries()) {
+    await follow('Add an')
+    const name = `Rex ${index}`
+    await page.getByLabel('Category').selectOption('Dog')
+    await page.getByLabel('Name').fill(name)
+    await submit()
+    await page.getByRole('status').getByText(`${name} has been added.`).waitFor()
+    await heading(name)
+    expect(sent.splice(0)).toHaveLength(1)
+  }
+})
+
+test('a form that was cancelled leads nowhere once its animal is added, which is said', async () => {
   await enter()
   await follow('Add an animal')
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>()
@@ -257,6 +279,8 @@ test('a form that was cancelled leads nowhere once its animal is added', async (
   await heading('Animal 7')
   cancel()
   await (await added).finished()
+  await page.getByRole('status').getByText('Rex has been added.').waitFor()
+  await heading('Animal 7')
   await page.goBack()
   await page.getByRole('radio', { name: 'Sold' }).check()
   await heading('Our animals')

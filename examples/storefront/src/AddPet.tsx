@@ -6,7 +6,7 @@ import {
   type Pet,
   type PetStatus,
 } from '@petstore-catalogue/petstore/client'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useIsMutating, useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ChangeEvent, type SubmitEvent, useRef, useState } from 'react'
 import { Field } from './Field.tsx'
 import { lengthOf, MAX_LENGTH } from './name.ts'
@@ -57,14 +57,14 @@ export function AddPet({ filter, onAdded }: Props) {
       async onSuccess(pet) {
         await queryClient.invalidateQueries(trpc.listPets.pathFilter())
         queryClient.setQueryData(trpc.listPets.queryKey(onlyPet(pet.id)), [pet])
+        // A form that was cancelled leads nowhere.
+        if (form.current) go(links.pet(pet.id, filter))
+        onAdded(pet)
       },
     }),
   )
-  // Called only while the form is there: one that was cancelled leads nowhere.
-  const show = (pet: Pet) => {
-    onAdded(pet)
-    go(links.pet(pet.id, filter))
-  }
+  // Another form, which was cancelled, may still be adding its animal.
+  const isAdding = useIsMutating() > 0
   const change = ({
     target: { name, value },
   }: ChangeEvent<HTMLInputElement | HTMLSelectElement>) => {
@@ -75,10 +75,11 @@ export function AddPet({ filter, onAdded }: Props) {
   }
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
+    // Asked here: of a second submit, the last rendering knows nothing yet.
+    if (queryClient.isMutating() > 0) return
     const missing = findMissing(entered)
     if (Object.keys(missing).length > 0) complain(missing)
-    else
-      creation.mutate({ ...entered, categoryId: BigInt(entered.categoryId) }, { onSuccess: show })
+    else creation.mutate({ ...entered, categoryId: BigInt(entered.categoryId) })
   }
   const category = entered.categoryId === '' ? undefined : categoryOf(BigInt(entered.categoryId))
 
@@ -131,8 +132,8 @@ export function AddPet({ filter, onAdded }: Props) {
             {creation.error && Object.keys(problems).length === 0 && explain(creation.error)}
           </p>
           <div className="actions">
-            <button type="submit" disabled={creation.isPending}>
-              {creation.isPending ? 'Adding…' : 'Add to the catalogue'}
+            <button type="submit" disabled={isAdding}>
+              {isAdding ? 'Adding…' : 'Add to the catalogue'}
             </button>
             <a className="button quiet" href={links.catalogue(filter)}>
               Cancel
@@ -178,6 +179,6 @@ function refusedFields(error: unknown): Problems {
 
 function explain(error: { message: string }): string {
   if (isTemporary(error))
-    return 'The shop cannot be reached right now. Try again in a moment: nothing is lost, and nothing is added twice.'
+    return 'The shop cannot be reached right now. Try again in a moment: while this form is open, nothing is lost, and nothing is added twice.'
   return `That did not work: ${error.message}`
 }

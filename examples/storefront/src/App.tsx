@@ -111,19 +111,22 @@ export function App() {
 }
 
 function CurrentPage({ route, isStaff }: { route: Route; isStaff: boolean }) {
-  // Shown on the page of the new animal until the visitor leaves it.
-  const [added, setAdded] = useState<Pet>()
-  const isThere = route.page === 'pet' && route.id === added?.id
-  if (added && !isThere && route.page !== 'add') setAdded(undefined)
+  // Shown on the page on which the visitor is then, until they leave it.
+  const [added, setAdded] = useState<{ pet: Pet; hash: string }>()
+  if (added && added.hash !== location.hash) setAdded(undefined)
 
   return (
     <>
       <div className="said">
         {/* Always rendered: screen readers announce only changes inside it. */}
-        <p role="status">{isThere && `${shorten(added.name)} has been added.`}</p>
-        {isThere && <a href={links.add(route.filter)}>Add another</a>}
+        <p role="status">{added && `${shorten(added.pet.name)} has been added.`}</p>
+        {added && route.page !== 'add' && <a href={links.add(route.filter)}>Add another</a>}
       </div>
-      <PageOf route={route} isStaff={isStaff} onAdded={setAdded} />
+      <PageOf
+        route={route}
+        isStaff={isStaff}
+        onAdded={(pet) => setAdded({ pet, hash: location.hash })}
+      />
     </>
   )
 }
