@@ -1,5 +1,8 @@
 /** Middlewares, as tRPC's documentation shows them, and what a mutation keeps whatever they do: on every face alike. */
+import { EventEmitter, once } from 'node:events'
 import { Session } from 'node:inspector/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { TRPCError } from '@trpc/server'
 import { afterEach, beforeEach, describe, expect, expectTypeOf, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -14,6 +17,9 @@ import { type Answer, facesOf, type Sent } from '../support/faces.ts'
 import { addPet, petOf } from '../support/pets.ts'
 import { described, resourcesOf, type Stores } from '../support/procedures.ts'
 import { serviceForFile } from '../support/service.ts'
+
+setFlagsFromString('--expose-gc')
+const gc: () => void = runInNewContext('gc')
 
 const { procedure, middleware } = proceduresWith<Stores>()
 
@@ -418,6 +424,20 @@ const hangs = (signal: AbortSignal | undefined) =>
     signal.addEventListener('abort', () => reject(signal.reason))
   })
 
+/** Emits `entered` when a resolver waits, and goes on by `leave`. */
+const waiting = new EventEmitter()
+const wait = async () => {
+  const left = once(waiting, 'leave')
+  setTimeout(() => waiting.emit('entered'))
+  await left
+}
+const seeRaw = async (getRawInput: () => Promise<unknown>) =>
+  see(new WeakRef((await getRawInput()) as object))
+const seeing = procedure.use(async ({ getRawInput, next }) => {
+  await seeRaw(getRawInput)
+  return next()
+})
+
 const served = router({
   ...(Object.fromEntries(untyped) as object),
   listPets: petProcedures.listPets,
@@ -444,6 +464,14 @@ const served = router({
       return create(ctx, ctx.stores.pets.newPet, input)
     }),
   getPet: petProcedures.getPet,
+  queryWaits: seeing.input(NewPet).query(async ({ input }) => {
+    await wait()
+    return input
+  }),
+  mutationWaits: seeing.input(NewPet).mutation(async ({ ctx, input }) => {
+    await wait()
+    return write(ctx, (call) => addPet(call.stores.pets, call, input))
+  }),
   works: procedure
     .use(({ ctx, next }) => next({ ctx: { ...ctx, user: { name: 'Ann' } } }))
     .meta(writing(false))
@@ -567,6 +595,20 @@ test.each(['hangsBefore', 'hangsAfter', 'hangsInResolver', 'deaf', 'deafAfter'])
     await new Promise((resolve) => setTimeout(resolve, 50)) // a middleware that goes on then has no effect
     const after = await service.sql('select id from pets')
     expect(after.length - before.length).toBe(isAfter ? 1 : 0)
+  },
+)
+
+test.each(['query', 'mutation'])(
+  'a call that waits keeps what its schema returns, and not what was sent: %s',
+  async (type) => {
+    const entered = once(waiting, 'entered')
+    const answer = faces.trpc(`${type}Waits`, { ...rex, large: [ball] })
+    await entered
+    gc()
+    const [raw] = seen as [WeakRef<object>]
+    const isKept = raw.deref() !== undefined
+    waiting.emit('leave')
+    expect([isKept, await answer]).toEqual([false, added])
   },
 )
 
