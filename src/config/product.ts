@@ -15,5 +15,5 @@ export const MAX_BODY = 65_536
 /** Maximum bytes of the request line and the headers together. */
 export const MAX_HEADERS = 16_384
 
-/** Maximum number of headers. */
-export const MAX_HEADER_COUNT = 1_000
+/** Maximum number of headers, as of Apache and Envoy: each takes more memory than its characters. */
+export const MAX_HEADER_COUNT = 100

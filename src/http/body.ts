@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MAX_BODY } from '../config/product.ts'
 import { CLIENT_GONE, problem } from '../errors/problem.ts'
 import { connectionOf } from './connection.ts'
+import { headSize } from './request.ts'
 
 /** Chunks that are kept apart. In an array, each occupies 256 bytes beside its content. */
 const MAX_CHUNKS = 64
@@ -82,7 +83,10 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
     const connection = connectionOf(req.socket)
     let chunks: Buffer[] = []
     let length = 0
-    let isHeld = false
+    // The head of a request whose body does not end stays as long as the body.
+    const head = req.complete ? 0 : headSize(req)
+    let isHeld = head > 0
+    if (isHeld) connection.hold(head)
     // What listens would keep the bytes, and the promise has them, until the answer is over.
     const release = () => {
       if (isHeld) connection.hold(0)
@@ -99,7 +103,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
       if (chunks.push(chunk) > MAX_CHUNKS) chunks = [Buffer.concat(chunks)]
       if (req.complete) return
       isHeld = true
-      connection.hold(length)
+      connection.hold(head + length)
     }
     const onEnd = () => {
       resolve(Buffer.concat(chunks))

@@ -2,11 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientMemory } from './memory.ts'
+import { headSize } from './request.ts'
 
 /** Milliseconds that a client has to read the last answer of its connection (RFC 9112, section 9.6). */
 const CLOSE_TIMEOUT = 1_000
 
-/** Bytes that Node holds for a pipelined request, as measured. */
+/** Bytes that Node holds for a pipelined request, beside its head, as measured. */
 const PIPELINED_REQUEST = 6_000
 
 /** Requests that a client may send before the answer to its first one. None of them is done. */
@@ -60,8 +61,9 @@ export class Connection {
   readonly #memory: ClientMemory
   #state: State = 'idle'
   #current: ServerResponse | undefined
-  /** Requests behind that of the current answer. */
+  /** Requests behind that of the current answer, and the bytes that they take. */
   #pipelined = 0
+  #ofPipelined = 0
   /** Bytes that had been read when the last answer was sent. */
   #bytesBefore = 0
   /** Bytes that count of the request that waits for its answer. */
@@ -116,10 +118,11 @@ export class Connection {
   }
 
   /** Does not do a request that has arrived before the answer to the one before it was over. */
-  drop(): void {
+  drop(req: IncomingMessage): void {
     this.next('request')
+    this.#ofPipelined += PIPELINED_REQUEST + headSize(req)
     if (++this.#pipelined > MAX_PIPELINED) this.socket.destroy()
-    else this.hold(this.socket.writableLength + this.#pipelined * PIPELINED_REQUEST)
+    else this.hold(this.socket.writableLength + this.#ofPipelined)
   }
 
   /** The answer was sent, or the connection is closed. */

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 const LIMIT = 32 * 1024 * 1024
 
 /** Bytes of a usual request, which is not counted, so that large ones refuse no usual one: the queue of the database bounds how many wait. */
-const USUAL = 2_048
+const USUAL = 4_096
 
 /** What the connections of a server hold. */
 export class ClientMemory {

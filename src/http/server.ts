@@ -104,7 +104,7 @@ export class HttpServer {
   #accept(req: IncomingMessage, res: ServerResponse): void {
     const connection = connectionOf(req.socket)
     if (connection.state !== 'idle') {
-      connection.drop()
+      connection.drop(req)
       return
     }
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.

@@ -27,6 +27,11 @@ const served = router({
     .input(z.object({}))
     .output(z.string())
     .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
+  never: procedure
+    .meta(described('GET', '/never', { example: '' }))
+    .input(z.object({}))
+    .output(z.string())
+    .query(() => new Promise(() => {})),
   wait: procedure
     .meta(described('POST', '/wait', { takesKey: true, example: '', exampleInput: { text: '' } }))
     .input(z.object({ text: z.string() }).meta({ id: 'Text' }))
@@ -101,11 +106,40 @@ test('of incomplete bodies, the connection that is idle for longest is dropped',
   expect(`${await once(last, 'data')}`).toMatch(/^HTTP\/1\.1 40\d /)
 })
 
+/** The most headers that a request may have, of few characters each beside the lines of `requestText`. */
+const many = Array.from({ length: 90 }, (_, at) => `a${at}: b`)
+
+test.each([
+  ['behind a call that waits', 50, 'GET /v1/never', 50],
+  ['whose bodies do not begin', 3_500, 'POST /trpc/large', 1],
+])('requests with many headers %s hold what their heads take', async (_, crowd, line, each) => {
+  const first = await large()
+  const body = line.startsWith('POST')
+    ? ['Content-Length: 9', 'Content-Type: application/json']
+    : []
+  const text = requestText(line, { key: service.key, headers: [...many, ...body] })
+  for (let count = 0; count < crowd && !first.served.destroyed; count++) {
+    const serving = accepted()
+    const socket = connect(Number(new URL(service.origin).port), '127.0.0.1').on('error', () => {})
+    onTestFinished(() => void socket.destroy())
+    const served = await serving
+    socket.write(text.repeat(each))
+    while (served.bytesRead < text.length * each && !served.destroyed) {
+      await new Promise(setImmediate)
+    }
+  }
+  await until(
+    'the connection that has not changed for longest is dropped',
+    () => first.served.destroyed,
+  )
+})
+
 /** Sends a call that waits until the crowd is there, by a request that many bytes belong to. */
-async function wait(bytes: number): Promise<number> {
+async function wait(bytes: number, more: string[] = []): Promise<number> {
   const headers = {
     authorization: `Bearer ${service.key}`,
     ...{ 'content-type': 'application/json', expect: '100-continue' },
+    ...Object.fromEntries(more.map((header) => header.split(': '))),
   }
   const sent = request(`${service.origin}/v1/wait`, { method: 'POST', headers })
   await once(sent, 'continue') // the server reads what follows
@@ -117,14 +151,20 @@ async function wait(bytes: number): Promise<number> {
 test('of calls that wait, those whose bodies exceed the limit are 503, and usual ones wait on', async () => {
   onTestFinished(() => all.resolve(1n)) // the calls of a failed test would delay the stop
   const statuses: number[] = []
-  const send = (bytes: number) => wait(bytes).then((status) => void statuses.push(status))
+  const send = (bytes: number, more?: string[]) =>
+    wait(bytes, more).then((status) => void statuses.push(status))
   const large = Array.from({ length: CROWD }, () => send(60_000))
   await until('some are refused', () => met + statuses.length === CROWD)
   expect(new Set(statuses)).toEqual(new Set([503]))
   expect(met * 60_000).toBeLessThanOrEqual(32 * 1024 * 1024)
   expect(met * 60_000).toBeGreaterThan(31 * 1024 * 1024)
+  // A head of many headers counts as what it takes, which is more than its characters.
+  const refused = statuses.length
+  const heads = Array.from({ length: 12 }, () => send(1, many))
+  await until('all are there', () => met + statuses.length === CROWD + heads.length)
+  expect(statuses.length).toBeGreaterThan(refused)
   const usual = Array.from({ length: CROWD - met }, () => send(1_000))
-  await Promise.all([...large, ...usual])
+  await Promise.all([...large, ...heads, ...usual])
   expect(statuses.filter((status) => status === 200)).toHaveLength(CROWD)
   expect(await Promise.all(Array.from({ length: 500 }, () => wait(60_000))), 'again').toEqual(
     Array(500).fill(200),

@@ -89,7 +89,7 @@ const refusals: Row[] = [
   ['a space in a header name', 400, () => ['GET / HTTP/1.1\r\nHost: x\r\n', 'A b: c\r\n\r\n']],
   ['a long header', 431, () => ['GET / HTTP/1.1\r\nHost: x\r\n', `A: ${long}\r\n\r\n`]],
   ['a long URL', 431, () => ['GET /?a=', `${long} HTTP/1.1\r\nHost: x\r\n\r\n`]],
-  ['1,001 headers', 431, () => [get(...Array(1_000).fill('A: b'))]],
+  ['101 headers', 431, () => [get(...Array(100).fill('A: b'))]],
   ['CONNECT', 405, () => ['CONNECT x:22 HTTP/1.1\r\nHost: x\r\n\r\n']],
 ]
 const unended: Row[] = [
@@ -103,7 +103,7 @@ const words: Record<number, [code: string, message: string]> = {
   408: ['TIMEOUT', 'The request did not arrive in time'],
   431: [
     'BAD_REQUEST',
-    'The URL and the headers must have at most 16384 bytes, in at most 1000 headers',
+    'The URL and the headers must have at most 16384 bytes, in at most 100 headers',
   ],
 }
 
@@ -192,11 +192,11 @@ test.for(['2.0', '0.9'])('HTTP/%s is told the versions of HTTP', async (version)
   expect(await entryOf(answer)).toMatchObject({ surface: 'other', status: 400 })
 })
 
-test('HTTP/1.0 without a Host, and a thousand headers, are served', async () => {
+test('HTTP/1.0 without a Host, and a hundred headers, are served', async () => {
   const old = `GET /v1/pets HTTP/1.0\r\nAuthorization: Bearer ${service.key}\r\n\r\n`
   expect(await lastAnswer(old)).toMatchObject({ status: 200, body: '[]' })
   const many = requestText('GET /healthz', {
-    headers: ['Connection: close', ...Array(998).fill('A: b')],
+    headers: ['Connection: close', ...Array(98).fill('A: b')],
   })
   expect((await lastAnswer(many)).status).toBe(200)
 })
