@@ -8,7 +8,8 @@ import { ConflictError } from '../../db/errors.ts'
 import { operationsOf } from '../../src/procedure/operations.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
-import { procedure, resourcesOf } from '../support/procedures.ts'
+import { routesOf } from '../../src/surface/rest/routes.ts'
+import { described, procedure, resourcesOf } from '../support/procedures.ts'
 import { transformer } from '../support/router.ts'
 import { serviceForFile, trpcClient } from '../support/service.ts'
 
@@ -47,10 +48,12 @@ const served = router({
 const service = await serviceForFile({}, { resources: resourcesOf(served) })
 const client = trpcClient<typeof served>(service.origin, service.key)
 
+const reading = procedure.meta(described('GET', '/ping', { example: 'pong' })).output(z.string())
+
 /** What a start says of a router. */
 function said(made: AnyTRPCRouter): string {
   try {
-    operationsOf(made)
+    routesOf(operationsOf(made), 'https://x/v1')
   } catch (error) {
     return String(error)
   }
@@ -96,6 +99,7 @@ const trials: Record<string, () => string | Promise<string>> = {
   '`experimental_caller`': () =>
     saidOf(procedure.experimental_caller(async () => 1).query(() => 1)),
   'Validators other than zod': () => saidOf(procedure.input(String).query(() => 1)),
+  '`z.strictObject`': () => saidOf(reading.input(z.strictObject({})).query(() => 'pong')),
   'Checks that wait': () => logged(client.waits.query('text')),
   'The meta `openapi`': () =>
     saidOf(procedure.meta({ openapi: { method: 'GET', path: '/' } }).query(() => 1)),

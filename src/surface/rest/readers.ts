@@ -99,6 +99,9 @@ export function readerOf(schema: z.core.$ZodType, place: string): Reader {
         ? string
         : { read: unmarked }
     case 'object': {
+      // The reader drops unknown fields, so on tRPC alone the schema could refuse or keep them.
+      const instead = 'use z.object(…), not z.strictObject, z.looseObject or catchall'
+      if (def.catchall) throw new TypeError(`${place} must ignore unknown fields: ${instead}`)
       const fields = Object.entries(def.shape)
       const readers = fields.map(([name, schema]) => {
         return [name, { ...readerOf(schema, `${place}.${name}`), schema }] as const

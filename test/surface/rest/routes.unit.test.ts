@@ -177,6 +177,25 @@ test.each<[string, object, string]>([
     labelled('/toys', z.map(z.string(), z.string())),
     `The input of ${NAME}.label is of the type map`,
   ],
+  ...[
+    z.strictObject({ name: z.string() }),
+    z.looseObject({ name: z.string() }),
+    z.object({ name: z.string() }).catchall(z.string()),
+  ].flatMap((object): [string, object, string][] => [
+    [
+      'an object that does not ignore unknown fields',
+      reading.input(object).output(Toy).query(give),
+      `The input of ${NAME} must ignore unknown fields`,
+    ],
+    [
+      'such an object in a list',
+      posting
+        .input(Toy.extend({ parts: z.array(z.object({ part: object })) }).meta({ id: 'Parts' }))
+        .output(Toy)
+        .mutation(create),
+      `The input of ${NAME}.parts[].part must ignore unknown fields`,
+    ],
+  ]),
   [
     'a path with an optional field',
     labelled('/toys/{label}', z.string().optional()),
