@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import { type QueryResult, type RootOperationNode, ValuesNode } from 'kysely'
+import { type QueryResult, type RootOperationNode, SelectQueryNode, ValuesNode } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { Deadline } from '../../deadline.ts'
 import {
@@ -172,10 +172,12 @@ export class SqliteFile {
     const database = this.#database ?? this.#open()
     const prepared = this.#prepare(database, sql)
     const values = parameters as SQLInputValue[] // node:sqlite rejects other values
-    if (prepared.columns.length > 0) return read(prepared, values)
+    const hasRows = prepared.columns.length > 0
+    if (hasRows && SelectQueryNode.is(query)) return read(prepared, values)
     this.#shared.clear()
     const isAlone = !database.isTransaction
     if (isAlone || sql === 'commit') this.checkPlace()
+    if (hasRows) return read(prepared, values) // `insert … returning`, or raw SQL, which may write, too
     const rowCount = rowsOf(query)
     if (rowCount === undefined) return write(prepared, values)
     return this.#insert<Row>(database, prepared, values, rowCount)

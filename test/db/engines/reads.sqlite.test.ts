@@ -30,6 +30,13 @@ function otherProcess(): DatabaseSync {
   return other
 }
 
+/** Adds a pet by a statement that writes and returns rows. */
+async function addReturning(): Promise<{ id: bigint }> {
+  const values = { name: 'Rex', category_id: 3n, status: 'sold' } as const
+  const { rows } = await execute(db, db.kysely.insertInto('pets').values(values).returning('id'))
+  return rows[0] as { id: bigint }
+}
+
 /** Runs work in one turn of the event loop, and fails if it takes another one. */
 async function inOneTurn(work: () => Promise<void>): Promise<void> {
   await nextTurn()
@@ -66,6 +73,7 @@ test('a read sees what another process has committed before, in the same turn', 
 test.each([
   ['a statement', () => addPet(pets, call, rex)],
   ['a transaction', () => inTransaction(db, (inside) => addPet(petStore(inside), call, rex))],
+  ['a statement with rows', addReturning],
 ])('a read sees what %s of its own resolver has committed', async (_, add) => {
   for (let round = 0; round < 3; round++) {
     const before = await idsOf()
