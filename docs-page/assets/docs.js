@@ -1,6 +1,9 @@
 // Gives the page life: forms that send what they show, and colours of code. Nothing is sent anywhere
 // but to the server that the page is from, whatever its public address is.
 
+/** Milliseconds after which a request without an answer has failed: longer than the service takes for any. */
+const TIMEOUT = 40_000
+
 const base = new URL(document.body.dataset.api, location.href).href
 
 // --- The contents: folded up on a phone.
@@ -103,7 +106,11 @@ function requestOf(form) {
   const key = keyField.value.trim()
   if (key !== '') headers.push(['Authorization', `Bearer ${key}`])
   if (form.elements.body) headers.push(['Content-Type', 'application/json'])
-  return [url + (query && `?${query}`), { method, headers, body: form.elements.body?.value }]
+  const signal = AbortSignal.timeout(TIMEOUT)
+  return [
+    url + (query && `?${query}`),
+    { method, headers, body: form.elements.body?.value, signal },
+  ]
 }
 
 /** JSON on several lines, each number with the digits it came with; anything else as it came. */

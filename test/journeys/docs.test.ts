@@ -155,6 +155,17 @@ test('a form is busy during a request, and sends once for two clicks', async () 
   expect(posts).toBe(1)
 })
 
+test('a request without an answer ends with a message', async () => {
+  await page.evaluate(`{
+    const timeout = AbortSignal.timeout.bind(AbortSignal)
+    AbortSignal.timeout = (milliseconds) => timeout(milliseconds / 100)
+  }`)
+  await page.route('**/v1/pets', () => {}) // answers nothing
+  await sendButton('listPets').click()
+  await answerOf('listPets').getByText('There was no answer: ').waitFor()
+  expect(await sendButton('listPets').getAttribute('aria-busy')).toBe('false')
+})
+
 test('an answer is shown as it came, and a form works again after a failure', async () => {
   const bodies = ['{"id":1.00}', '<p>not JSON</p>']
   await page.route('**/v1/pets', (route) =>
