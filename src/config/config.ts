@@ -28,7 +28,10 @@ const integer = (least: number, most: number) =>
 const port = integer(0, 65_535)
 
 /** An address to listen on; undefined for all of them. */
-const host = z.string().transform((text) => (text === '*' ? undefined : text))
+const host = text(
+  'an IP address or the name of a host, without brackets and a port, or *',
+  (text) => !/[[\]]/.test(text),
+).transform((text) => (text === '*' ? undefined : text))
 
 const listOf = (text: string) => text.split(',').map((item) => item.trim())
 

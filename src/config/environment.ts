@@ -39,6 +39,8 @@ export function valuesOf(known: readonly string[], environment: Variables, doten
     warnings.push(warning)
   }
   values.DATABASE_URL = databaseUrlOf(values)
+  const broken = names.find((name) => values[name]?.includes('\0'))
+  if (broken) throw new UsageError(`${broken} must not contain the character NUL`)
   if (environment.KUBERNETES_SERVICE_HOST && !values.DATABASE_URL)
     warnings.push(
       'The embedded database is of this Pod alone, and ends with it unless data is a volume: set DATABASE_URL',

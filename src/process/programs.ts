@@ -21,6 +21,7 @@ export async function program(
 ): Promise<void> {
   let location: string | undefined
   try {
+    checkFolder()
     const config = loadConfig()
     location = describeUrl(config.databaseUrl).location
     await run(config, location)
@@ -39,6 +40,15 @@ export async function program(
     report(
       `DATABASE_URL: cannot use the database ${location}: ${message || code}${place}${owner}${doubt}`,
     )
+  }
+}
+
+/** Throws MissingFileError where the working folder has been removed: a library would end the process with a stack. */
+function checkFolder(): void {
+  try {
+    process.cwd()
+  } catch {
+    throw new MissingFileError('The working folder has been removed: change to one that exists')
   }
 }
 

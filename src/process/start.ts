@@ -29,7 +29,7 @@ import { createReadiness } from './readiness.ts'
  */
 const MAX_UNACCEPTED = 65_535
 
-const PORT_IN_USE = 'it is taken; set another port, or 0 for any that is free'
+const OTHER_PORT = 'set another port, or 0 for any that is free'
 
 /** What is served: the operations, and their stores on a database or a transaction. */
 export interface Product extends Api {
@@ -96,7 +96,8 @@ export async function start<Router extends AnyTRPCRouter>(
   // The first connection: the log says now, and not with the first call, what is wrong with the server.
   await readiness.isReady()
   if (metrics) await listen('METRICS_PORT', metrics.server, ofMetrics)
-  await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort })
+  const inUse = port === config.metricsPort ? 'METRICS_PORT is the same' : undefined
+  await listen('PORT', app.server, { port, host, backlog: MAX_UNACCEPTED, reusePort }, inUse)
   // Last: a key is shown once, and a start that fails shows nothing.
   const firstKey = await createFirstKey(db)
   // The garbage of the start is 15 MB, which V8 would return only under load. `npm start` exposes `gc`.
@@ -121,12 +122,20 @@ export async function start<Router extends AnyTRPCRouter>(
   }
 }
 
-/** Resolves once the server listens. Throws UsageError, which names the variables of the port and the host. */
-async function listen(variable: string, server: Server, options: ListenOptions): Promise<void> {
+/**
+ * Resolves once the server listens. Throws UsageError, which names the variables of the port and the host, and says
+ * `inUse` of a port that is.
+ */
+async function listen(
+  variable: string,
+  server: Server,
+  options: ListenOptions,
+  inUse = 'it is taken',
+): Promise<void> {
   await once(server.listen(options), 'listening').catch(({ code }: NodeJS.ErrnoException) => {
     const { port, host } = options
     const place = host && ` of ${host} (${variable === 'PORT' ? 'LISTEN_HOST' : 'METRICS_HOST'})`
-    const hint = code === 'EADDRINUSE' ? `: ${PORT_IN_USE}` : ''
+    const hint = code === 'EADDRINUSE' ? `: ${inUse}; ${OTHER_PORT}` : ''
     throw new UsageError(`${variable}: cannot listen on ${port}${place ?? ''} (${code})${hint}`)
   })
 }

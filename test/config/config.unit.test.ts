@@ -172,6 +172,8 @@ test.each([
     { DATABASE_URL_FILE: 'url', DATABASE_URL: 'sqlite:x' },
     'DATABASE_URL and DATABASE_URL_FILE are both set: unset one',
   ],
+  [{ DATABASE_URL: 'sqlite:a\0.db' }, 'DATABASE_URL must not contain the character NUL'],
+  [{ LISTEN_HOST: 'a\0' }, 'LISTEN_HOST must not contain the character NUL'],
   [
     { DATABASE_URL_FILE: 'missing' },
     "DATABASE_URL_FILE: ENOENT: no such file or directory, open 'missing'",
@@ -270,6 +272,11 @@ const wrong: [name: string, expected: string, values: string[]][] = [
   ['IDEMPOTENCY_LIFETIME', duration('1m to 36525d'), ['59s', '59999ms', '0s', '24', '36526d']],
   ['KEEP_ALIVE_TIMEOUT', duration('1ms to 1h'), ['0s', '61m', '65']],
   ['REUSE_PORT', 'true or false', ['1', 'yes']],
+  ...['LISTEN_HOST', 'METRICS_HOST'].map((name): [string, string, string[]] => [
+    name,
+    'an IP address or the name of a host, without brackets and a port, or *',
+    ['[::1]', '[::1]:3000'],
+  ]),
   ['METRICS_PORT', 'an integer from 0 to 65535', ['65536', '-1', 'x', 'tcp://10.3.0.7:9464']],
 ]
 

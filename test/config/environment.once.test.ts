@@ -16,9 +16,11 @@ import { newFolder } from '../support/database.ts'
 import { until } from '../support/instance.ts'
 import {
   failToStart,
+  failureOf,
   programs,
   runProgram,
   runServer,
+  runToEnd,
   type ServerProgram,
 } from '../support/process.ts'
 import { keyedFetch } from '../support/rest.ts'
@@ -36,6 +38,18 @@ async function start(text: string, variables: Record<string, string>): Promise<S
   onTestFinished(async () => void (await server.end()))
   return server
 }
+
+test('a folder that has been removed ends a program with one line', async () => {
+  const starter = ['sh', '-c', 'rmdir "$PWD"; exec "$@"', 'sh']
+  for (const program of [programs.server, programs.keys]) {
+    const { code, stdout, stderr } = await runToEnd(program, {}, [], newFolder(), starter)
+    expect({ code, stdout, message: failureOf(stderr) }, program).toEqual({
+      code: 1,
+      stdout: '',
+      message: 'The working folder has been removed: change to one that exists',
+    })
+  }
+})
 
 test('every variable takes effect, and the environment takes precedence over .env', async () => {
   const text = [

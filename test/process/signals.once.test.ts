@@ -249,6 +249,11 @@ test('a port that cannot be listened on fails the start with one line, and creat
     const ended = await failToStart({ DATABASE_URL: fresh.url, ...variables })
     expect(ended).toEqual({ code: 1, stdout: '', message: line })
   }
+  busy.close()
+  const same = await failToStart({ DATABASE_URL: fresh.url, PORT: port, METRICS_PORT: port })
+  expect(same.message).toBe(
+    `PORT: cannot listen on ${port} (EADDRINUSE): METRICS_PORT is the same; set another port, or 0 for any that is free`,
+  )
   await using sql = await openSql(fresh.url)
   expect(await sql('select id from api_keys')).toEqual([])
 })
