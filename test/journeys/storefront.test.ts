@@ -275,6 +275,10 @@ test('a form that was cancelled leads nowhere once its animal is added, which is
   await page.getByRole('button', { name: 'Add to the catalogue' }).click()
   await page.getByRole('button', { name: 'Adding…' }).waitFor()
   await follow('Cancel')
+  await follow('Add an animal')
+  // One at a time: a second form says that the first is not done.
+  await page.getByRole('button', { name: 'Adding…', disabled: true }).waitFor()
+  await follow('Cancel')
   await follow('Animal 7')
   await heading('Animal 7')
   cancel()
