@@ -59,11 +59,17 @@ export function createApp(
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false
     if (!allowOrigins) return route(req, res)
-    allowOrigins(req as Request, res as Response, () => route(req, res))
+    let calls = 1
+    allowOrigins(req as Request, res as Response, () => {
+      calls = route(req, res)
+    })
+    return calls
   }
   // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
   function route(req: IncomingMessage, res: ServerResponse) {
-    if (!serve(service, res, surfaces)) app(req as Request, res as Response)
+    const calls = serve(service, res, surfaces)
+    if (calls === 0) app(req as Request, res as Response)
+    return Math.max(calls, 1)
   }
   const app = appOf(service, documentOf(published, config), readiness)
   return new HttpServer(onRequest, observer, config.keepAliveTimeout)

@@ -73,16 +73,12 @@ export interface Service extends Shared, Authenticating {
   report(error: Problem, record: RequestRecord, operation?: string): void
 }
 
-/** Serves a request by the surface that has its path. Returns false if none has it. */
-export function serve(
-  service: Service,
-  res: ServerResponse,
-  surfaces: readonly Surface[],
-): boolean {
+/** Serves a request by the surface that has its path. Returns the number of its calls: 0 if none has the path. */
+export function serve(service: Service, res: ServerResponse, surfaces: readonly Surface[]): number {
   const target = parseTarget(res.req.url ?? '')
   if (!target) {
     answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
-    return true
+    return 1
   }
   for (const surface of surfaces) {
     try {
@@ -90,12 +86,13 @@ export function serve(
       if (!match) continue
       nameRequest(recordOf(res), surface, match)
       void answerCalls(service, res, surface, match)
+      return match.count
     } catch (thrown) {
       answerError(service, res, surface, jsonHeaders, thrown)
+      return 1
     }
-    return true
   }
-  return false
+  return 0
 }
 
 const BAD_URL = problem('invalidUrl')

@@ -1,4 +1,5 @@
 /** The memory that clients make the process hold: 32 MiB of answers that are not read and bodies that do not end, and 32 of requests that wait. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -8,7 +9,7 @@ import { router } from '../../src/procedure/procedure.ts'
 import { create } from '../../src/procedure/write.ts'
 import { until } from '../support/instance.ts'
 import { described, procedure, resourcesOf } from '../support/procedures.ts'
-import { accepted, requestText, unreadAnswer } from '../support/raw.ts'
+import { accepted, keepAlive, requestText, unreadAnswer } from '../support/raw.ts'
 import { serviceForFile } from '../support/service.ts'
 
 /** More bodies than the limit has room for. */
@@ -21,12 +22,19 @@ function meet(): Promise<bigint> {
   return all.promise
 }
 
+let counted = 0
+
 const served = router({
   large: procedure
     .meta(described('GET', '/large', { example: '' }))
     .input(z.object({}))
     .output(z.string())
     .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
+  count: procedure
+    .meta(described('GET', '/count', { example: '' }))
+    .input(z.object({}))
+    .output(z.string())
+    .query(async () => String(++counted)),
   never: procedure
     .meta(described('GET', '/never', { example: '' }))
     .input(z.object({}))
@@ -132,6 +140,29 @@ test.each([
     'the connection that has not changed for longest is dropped',
     () => first.served.destroyed,
   )
+})
+
+test('of batches that arrive together, the first are answered before the last run', async () => {
+  const call = Array.from({ length: 20 }, (_, at) => [at, '[{}]'])
+  const input = encodeURIComponent(JSON.stringify(Object.fromEntries(call)))
+  const text = requestText(`GET /trpc/${Array(20).fill('count')}?batch=1&input=${input}`, {
+    key: service.key,
+  })
+  const before = Promise.withResolvers<number>()
+  const onFinish = () => before.resolve(counted)
+  const port = Number(new URL(service.origin).port)
+  const sockets = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const socket = await keepAlive(port)
+      onTestFinished(() => void socket.destroy())
+      return socket
+    }),
+  )
+  subscribe('http.server.response.finish', onFinish)
+  onTestFinished(() => void unsubscribe('http.server.response.finish', onFinish))
+  for (const socket of sockets) socket.write(text)
+  expect(await before.promise).toBeLessThan(200)
+  await until('all are answered', () => counted === 400)
 })
 
 /** Sends a call that waits until the crowd is there, by a request that many bytes belong to. */
