@@ -5,7 +5,7 @@
 import type { z } from 'zod'
 import { Problem, problem } from '../errors/problem.ts'
 import { type CallsOfRequest, Operation, OWN, type Parts, type Resolver } from './call.ts'
-import { checkInput, RawInput } from './inputs.ts'
+import { checkInput } from './inputs.ts'
 import {
   failure,
   type Middleware,
@@ -36,17 +36,16 @@ export class ChainedOperation extends Operation {
     )
   }
 
-  /** Does the same with the middlewares. Throws SERVICE_UNAVAILABLE at the deadline, too. Not async, either. */
-  override run(request: CallsOfRequest, input: unknown, batchIndex = 0): Promise<unknown> {
-    return this.#run(request, new RawInput(this.name, input), batchIndex)
-  }
-
-  async #run(request: CallsOfRequest, raw: RawInput, batchIndex: number): Promise<unknown> {
+  /** Does the same with the middlewares. Throws SERVICE_UNAVAILABLE at the deadline, too. */
+  override async run(
+    request: CallsOfRequest,
+    readInput: () => unknown,
+    batchIndex = 0,
+  ): Promise<unknown> {
     const { name, type } = this
     const options = { meta: this.#meta, batchIndex }
     const ctx = this.callOf(request, undefined) as State['ctx']
     const { deadline } = ctx
-    const getRawInput = async () => raw.read()
     let resolved: Success | undefined
 
     /** Runs the steps from this one on. Never throws. */
@@ -59,14 +58,7 @@ export class ChainedOperation extends Operation {
           const next = (added?: More) => runFrom(at + 1, state, added)
           return resultOf(await step(new MiddlewareOptions(state, options, next)), name)
         }
-        if (step) {
-          const isSent = state.getRawInput === getRawInput
-          const data = isSent
-            ? raw.check(step, at)
-            : checkInput(step, await state.getRawInput(), name)
-          return await runFrom(at + 1, withInput(state, data))
-        }
-        raw.release()
+        if (step) return await runFrom(at + 1, await withInput(state, step))
         const output = await this.resolve(state.ctx, state.input, batchIndex)
         resolved = success({ data: this.isPaged ? (output as Page).items : output, output })
         return resolved
@@ -75,7 +67,7 @@ export class ChainedOperation extends Operation {
       }
     }
 
-    const running = runFrom(0, { ctx, input: undefined, getRawInput })
+    const running = runFrom(0, { ctx, input: undefined, getRawInput: async () => readInput() })
     const result = await deadline.race(running).catch(async (reason): Promise<Result> => {
       // What waits for the database ends now, too, and its error says more.
       const ended = await Promise.race([running, nextTurn()])
@@ -111,12 +103,15 @@ function extended({ ctx, ...state }: State, { ctx: more, ...others }: More): Sta
   return { ...state, ...others, ctx: { ...ctx, ...more } }
 }
 
-/** Returns the state with a further input, which is checked. */
-const withInput = ({ ctx, input, getRawInput }: State, data: unknown): State => ({
-  ctx: { ...ctx, input: merged(ctx.input, data) },
-  input: merged(input, data),
-  getRawInput,
-})
+/** Returns the state with a further input, which is checked now. Throws BAD_REQUEST. */
+async function withInput({ ctx, input, getRawInput }: State, schema: z.ZodType): Promise<State> {
+  const data = checkInput(schema, await getRawInput(), ctx.operation.name)
+  return {
+    ctx: { ...ctx, input: merged(ctx.input, data) },
+    input: merged(input, data),
+    getRawInput,
+  }
+}
 
 /** Several inputs are one object, as in tRPC. */
 const merged = (before: unknown, data: unknown) =>

@@ -52,43 +52,6 @@ export function checkInput(schema: z.ZodType, input: unknown, name: string): unk
   return data
 }
 
-/**
- * The input of a call as it was sent. It goes when the resolver begins: it may be far larger than what its schemas
- * return, with which the call may then wait for the database for seconds.
- */
-export class RawInput {
-  readonly #name: string
-  #sent: { value: unknown } | undefined
-  /** By the places of the schemas: a middleware of a query may call `next()` again. */
-  readonly #checked: unknown[] = []
-
-  /** `name` is that of the procedure. */
-  constructor(name: string, value: unknown) {
-    this.#name = name
-    this.#sent = { value }
-  }
-
-  /** Returns the input. Throws TypeError once it is gone. */
-  read(): unknown {
-    if (this.#sent) return this.#sent.value
-    const what = 'is gone once the resolver has begun: call getRawInput() before next()'
-    throw new TypeError(`The raw input of ${this.#name} ${what}`)
-  }
-
-  /** Returns it as the schema in this place returns it, the first time and later. Throws BAD_REQUEST. */
-  check(schema: z.ZodType, place: number): unknown {
-    if (!(place in this.#checked)) {
-      this.#checked[place] = checkInput(schema, this.read(), this.#name)
-    }
-    return this.#checked[place]
-  }
-
-  /** Lets it go. */
-  release(): void {
-    this.#sent = undefined
-  }
-}
-
 /** Checks a value of the procedure with this name, as `safeParse` does. Throws TypeError for a check that waits. */
 export function check(schema: z.ZodType, value: unknown, name: string) {
   try {

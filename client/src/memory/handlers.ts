@@ -45,8 +45,10 @@ export function handlersOf<Router extends AnyTRPCRouter>(
   // As in the service, each call of a batch is one of its own.
   const functionOf = (operation: Operation) => ({
     type: operation.type,
-    call: async (request: CallsOfRequest, getInput: () => Promise<unknown>, batchIndex: number) =>
-      runOperation(operation, request, await getInput(), batchIndex),
+    async call(request: CallsOfRequest, getInput: () => Promise<unknown>, batchIndex: number) {
+      const input = await getInput()
+      return runOperation(operation, request, () => input, batchIndex)
+    },
   })
   const operations = new Map(operationsOf(served).map((one) => [one.name, one]))
   const functions = Object.fromEntries(

@@ -66,7 +66,7 @@ async function reply(
 ): Promise<Reply> {
   const { route } = match
   const input = readInput(match, sent)
-  const output = await route.operation.run(calls, route.takesInput ? input : undefined)
+  const output = await route.operation.run(calls, () => (route.takesInput ? input : undefined))
   if (route.isPaged) return replyWithPage(route, input, output as Page)
   const { status, headersOfSuccess: headers, locationParts, baseUrl } = route
   if (status === 204) return { status, headers, body: '' }

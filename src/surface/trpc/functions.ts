@@ -12,11 +12,11 @@ import { decodeInput } from './input.ts'
 export function runOperation(
   operation: Operation,
   request: CallsOfRequest,
-  input: unknown,
+  readInput: () => unknown,
   batchIndex: number,
 ): Promise<unknown> {
   const own = operation.access.isPublic ? { ...request, caller: ANYONE } : request
-  const running = operation.run(own, input, batchIndex)
+  const running = operation.run(own, readInput, batchIndex)
   return operation.isPaged ? running.then(itemsOf) : running
 }
 

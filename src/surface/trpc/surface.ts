@@ -118,8 +118,9 @@ function runCall(sent: SentCall, encoded: unknown): Promise<unknown> {
   if (!operation) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
   const accepted = isMutation(sent) ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
-  const input = encoded === undefined ? encoded : decodeInput(encoded)
-  return runOperation(operation, calls, input, at)
+  // A call that waits for a middleware keeps the text, whose values may be many times as large.
+  const readInput = () => (encoded === undefined ? encoded : decodeInput(encoded))
+  return runOperation(operation, calls, readInput, at)
 }
 
 /** Runs one call of a batch. Never throws. */
