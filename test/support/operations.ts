@@ -9,7 +9,7 @@ import { type Described, headersFor, NO_ID, newCall, PARAMETER } from './needs.t
 import type { Answer, RestClient, RestInit } from './rest.ts'
 import type { AppRouter } from './router.ts'
 
-/** The name of a procedure, which is also the `operationId`. */
+/** The name of a procedure. */
 export type OperationName = keyof inferRouterInputs<AppRouter>
 
 /** A request of REST. */
@@ -45,12 +45,15 @@ export type Operation = ReturnType<typeof operationsIn>[number]
 export function operationsIn(router: AnyTRPCRouter) {
   const described = operationsOf(router).filter(({ rest }) => rest) as Described[]
   return routesOf(described, 'https://petstore.example/v1').map((route) => {
-    const { operation, method, path, exampleInput, notFound, takesKey = false, conflict } = route
-    const { name, type } = operation as Described
+    const { operation, operationId, method, path, exampleInput } = route
+    const { notFound, takesKey = false, conflict } = route
+    const { name, type, isPaged } = operation as Described
     const hasBody = exampleInput !== undefined
     const wrong = hasBody ? undefined : invalidParameter(route)
     return {
       name,
+      /** Its name in the document. */
+      operationId,
       method,
       template: path,
       /** Whether it writes, so that a read-only key is rejected. */
@@ -61,6 +64,8 @@ export function operationsIn(router: AnyTRPCRouter) {
       takesIdempotencyKey: takesKey,
       /** Whether it refuses what a resource's state or a unique value excludes. */
       hasConflict: conflict !== undefined,
+      /** Whether it has a table for sure: without pages, a key, 404 and 409 it may have none. */
+      hasTable: isPaged || takesKey || notFound !== undefined || conflict !== undefined,
       /** Whether anyone may call it. */
       isPublic: operation.access.isPublic === true,
       /** What its middlewares throw. */
