@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Answer } from '../support/rest.ts'
 import { type Service, serviceForFile } from '../support/service.ts'
+import { teamResources } from '../teams/context.ts'
 import { up, visitResources } from '../visits/router.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { kinds } from './kinds.ts'
@@ -14,6 +15,7 @@ interface Parameter {
   in: 'query' | 'path' | 'header'
   required?: boolean
   schema: Schema
+  example?: string
 }
 
 interface Operation {
@@ -41,6 +43,7 @@ const withDocument = async (service: Service) => {
 type Served = Awaited<ReturnType<typeof withDocument>>
 const served: [string, Served][] = [
   ['the petstore', await withDocument(await serviceForFile())],
+  ['teams', await withDocument(await serviceForFile({}, { resources: teamResources }))],
   ['all kinds of fields', await withDocument(await serviceForFile({}, { resources: kinds }))],
   [
     'visits',
@@ -97,15 +100,21 @@ const MISSING = /^"?(undefined|null|NaN|None)"?$/
 const isWiderKey = (text: string, { name }: Parameter) =>
   name === 'Idempotency-Key' && /^"([ !#-[\]-~]|\\["\\]){1,255}"$/.test(text)
 
+/** Whether a middleware reads it, which alone knows its values: tests send the example. */
+const isOfMiddleware = ({ in: place, example }: Parameter) =>
+  place === 'header' && example !== undefined
+
 function validRequest(
   { parameters = [], requestBody }: Operation,
   schemas: Schemas,
 ): fc.Arbitrary<Request> {
   const fields = parameters.map((parameter): [string, fc.Arbitrary<string>] => [
     parameter.name,
-    texts(valid(parameter.schema, schemas), parameter).filter(
-      (text) => parameter.name !== 'Idempotency-Key' || !MISSING.test(text),
-    ),
+    isOfMiddleware(parameter)
+      ? fc.constant(String(parameter.example))
+      : texts(valid(parameter.schema, schemas), parameter).filter(
+          (text) => parameter.name !== 'Idempotency-Key' || !MISSING.test(text),
+        ),
   ])
   const requiredKeys = parameters.filter(isRequired).map(({ name }) => name)
   return fc.record(
@@ -117,11 +126,12 @@ function validRequest(
   ) as fc.Arbitrary<Request> // optional parameters are absent, not undefined
 }
 
-/** A request with one invalid part: a parameter or the body. */
-function invalidRequest(operation: Operation, schemas: Schemas): fc.Arbitrary<Request> {
+/** A request with one invalid part: a parameter or the body; undefined for an operation that has neither. */
+function invalidRequest(operation: Operation, schemas: Schemas): fc.Arbitrary<Request> | undefined {
   const { parameters = [], requestBody } = operation
   const whole = validRequest(operation, schemas)
-  const spoilt = parameters.map((parameter) =>
+  const checked = parameters.filter((parameter) => !isOfMiddleware(parameter))
+  const spoilt = checked.map((parameter) =>
     fc
       .tuple(
         whole,
@@ -134,13 +144,10 @@ function invalidRequest(operation: Operation, schemas: Schemas): fc.Arbitrary<Re
         parameters: { ...request.parameters, [parameter.name]: text },
       })),
   )
-  if (!requestBody) return fc.oneof(...spoilt)
+  if (!requestBody) return spoilt.length > 0 ? fc.oneof(...spoilt) : undefined
   const bodies = invalid(requestBody.content['application/json'].schema, schemas)
   const spoiltBody = fc.tuple(whole, bodies).map(([request, body]) => ({ ...request, body }))
-  return fc.oneof(
-    { arbitrary: fc.oneof(...spoilt), weight: 1 },
-    { arbitrary: spoiltBody, weight: 2 },
-  )
+  return fc.oneof(...spoilt, { arbitrary: spoiltBody, weight: 2 })
 }
 
 function send(
@@ -168,17 +175,15 @@ function send(
 
 async function holdForEach(
   of: Served,
-  requestOf: typeof validRequest,
+  requestOf: typeof invalidRequest,
   check: (answer: Answer, operation: Operation) => void,
 ): Promise<void> {
   for (const one of described(of)) {
-    const property = fc.asyncProperty(
-      requestOf(one.operation, of.document.components.schemas),
-      spelling,
-      async (request, choices) => {
-        check(await send(of.service, one, request, choices), one.operation)
-      },
-    )
+    const requests = requestOf(one.operation, of.document.components.schemas)
+    if (!requests) continue
+    const property = fc.asyncProperty(requests, spelling, async (request, choices) => {
+      check(await send(of.service, one, request, choices), one.operation)
+    })
     await hold(property, 0.25)
   }
 }
