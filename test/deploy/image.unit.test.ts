@@ -61,6 +61,12 @@ test('npm lists what the image has, for those who check it', () => {
   )
 })
 
+test.each([...units, 'deploy/petstore-backup.service'])('%s waits for the network', (unit) => {
+  for (const name of ['Wants', 'After']) {
+    expect(readRoot(unit)).toContain(`\n${name}=network-online.target\n`)
+  }
+})
+
 test.each(units)('%s starts the service again however often it has failed', (unit) => {
   // By default systemd gives up after five starts in ten seconds.
   const [, ofUnit = ''] = readRoot(unit).split('[Unit]\n')
