@@ -91,6 +91,14 @@ test.for<[what: string, lifetime: number | undefined, graces: number[], left: nu
   expect(((await find(old.key))?.left ?? 0) / HOUR).toBeCloseTo(left / HOUR, 1)
 })
 
+test('a key without a holder hands its id on', async () => {
+  const old = await createKey(db, 'shop')
+  await sql('update api_keys set holder = null where id = ?', [old.id])
+  const next = await rotate(old.id, HOUR)
+  const last = await rotate(next.id, HOUR)
+  for (const { key } of [old, next, last]) expect((await find(key))?.holder).toBe(old.id)
+})
+
 test('a revoked key, one without a grace period, and an expired one do not work', async () => {
   const keys = [
     await createKey(db, 'revoked'),

@@ -27,6 +27,7 @@ async function startProxy(host: string, port: number, localAddress?: string) {
   const faults = new Set<Fault>()
   const links = new Set<Link>()
   let opened = 0
+  let unheard = 0
   let isStalled = false
   let delay = 0
   let change = (statement: string) => statement
@@ -65,6 +66,7 @@ async function startProxy(host: string, port: number, localAddress?: string) {
     }
     const statementsOf = statementReader()
     client.on('data', (chunk: Buffer) => {
+      if (link.isForgotten) unheard++
       if (hangs || link.isForgotten) return
       let passed = chunk
       for (const statement of statementsOf(chunk)) {
@@ -170,6 +172,10 @@ async function startProxy(host: string, port: number, localAddress?: string) {
      */
     forget() {
       for (const link of links) link.isForgotten = true
+    },
+    /** How often clients have sent something on a connection that `forget` has dropped. */
+    get unheard() {
+      return unheard
     },
     /** Ends all sessions as MySQL ends those that were idle for too long: with the error 4031. */
     expire() {

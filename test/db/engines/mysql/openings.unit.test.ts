@@ -65,3 +65,21 @@ test('a server that hangs after it has answered gets the first log-ins sooner, a
   expect(counted).toBe(17)
   expect(counted * PROCESSES).toBeLessThan(MAX_CONNECT_ERRORS)
 })
+
+test('an accepted log-in ends the long pauses after those that were refused', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const openings = new Openings()
+  const refuse = () => {
+    openings.failed(Object.assign(new Error('Access denied'), { errno: 1045 }), false)
+    return openings.nextAt - performance.now()
+  }
+  expect([refuse(), refuse(), refuse(), refuse(), refuse()]).toEqual(
+    [1, 2, 4, 8, 16].map((seconds) => seconds * 1_000),
+  )
+  vi.advanceTimersByTime(600_000)
+  const accepted = openings.begin()
+  openings.answered(accepted)
+  openings.ended(accepted)
+  expect(refuse()).toBe(1_000)
+})
