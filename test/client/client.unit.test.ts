@@ -168,6 +168,22 @@ test('httpStatusOf returns the status of a gateway, and undefined without a resp
   expect(httpStatusOf(new Error('of another kind'))).toBeUndefined()
 })
 
+test('httpStatusOf returns undefined for a call that is aborted while its answer arrives', async () => {
+  const aborting = new AbortController()
+  const petstore = createPetstoreClient({
+    ...{ url: recorded, apiKey: 'the-key' },
+    async fetch() {
+      aborting.abort()
+      const start = (body: ReadableStreamDefaultController) => body.error(aborting.signal.reason)
+      return new Response(new ReadableStream({ start }))
+    },
+  })
+  const { signal } = aborting
+  const error = await petstore.listPets.query({}, { signal }).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(Error)
+  expect(httpStatusOf(error)).toBeUndefined()
+})
+
 test('newIdempotencyKey returns another UUID each time', () => {
   const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/
   const keys = Array.from({ length: 50 }, newIdempotencyKey)

@@ -1,4 +1,4 @@
-/** A key that is revoked while a body arrives, and a user whose rights change. */
+/** A key that is revoked while a body arrives, and a user whose rights change: such a request counts once. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
@@ -9,7 +9,7 @@ import { requestText } from '../support/raw.ts'
 import { keys, type Service, serviceForFile } from '../support/service.ts'
 import { bySession, teamResources } from '../teams/context.ts'
 
-const service = await serviceForFile()
+const service = await serviceForFile({ RATE_LIMIT: '9' })
 const body = '{"name":"Rex","categoryId":3}'
 
 const editor = { name: 'Ann', holder: 'user Ann', readOnly: false }
@@ -36,6 +36,14 @@ async function sendSlowly(
   return String((await once(socket, 'data'))[0])
 }
 
+/** What the log has of a request. */
+async function lineOf({ logged }: Service, answer: string) {
+  const [, requestId = ''] = /X-Request-Id: (\S+)/.exec(answer) ?? []
+  const line = () => logged.find((one) => one.includes(requestId))
+  await until('the request is logged', () => line() !== undefined)
+  return JSON.parse(line() ?? '')
+}
+
 test.for([
   [11_000, true, 401],
   [11_000, false, 201],
@@ -50,11 +58,9 @@ test.for([
       pass(time)
     })
     expect(answer).toContain(`HTTP/1.1 ${status} `)
-    const [, requestId = ''] = /X-Request-Id: (\S+)/.exec(answer) ?? []
+    expect(answer).toContain('; r=8;')
     expect(await countPets(service.sql)).toBe(before + (status === 201 ? 1 : 0))
-    const line = () => service.logged.find((one) => one.includes(requestId))
-    await until('the request is logged', () => line() !== undefined)
-    const { keyId, keyPrefix, address } = JSON.parse(line() ?? '')
+    const { keyId, keyPrefix, address } = await lineOf(service, answer)
     const invalid = { keyPrefix: key.slice(0, 15), address: '127.0.0.1' }
     expect({ keyId, keyPrefix, address }).toEqual(status === 401 ? invalid : { keyId: `${id}` })
   },
@@ -75,4 +81,5 @@ test.for([
   expect(answer).toContain(`HTTP/1.1 ${status} `)
   expect(answer).toContain(text)
   expect(await countPets(team.sql)).toBe(before + (status === 200 ? 1 : 0))
+  expect((await lineOf(team, answer)).holder).toBe(changed?.holder)
 })

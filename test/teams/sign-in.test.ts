@@ -4,7 +4,7 @@ import type { Authentication } from '../../src/procedure/authentication.ts'
 import { type Answer, facesOf, STAND_IN } from '../support/faces.ts'
 import { serviceForFile, startService } from '../support/service.ts'
 import { bySession, byToken, createContext, sent, teamResources } from './context.ts'
-import { teamRouter } from './router.ts'
+import { teamRouter, USER_TOKEN } from './router.ts'
 import { tokenOf } from './tokens.ts'
 
 const variables = { DATABASE_TIMEOUT: '1s', CORS_ORIGINS: 'https://team.example' }
@@ -74,18 +74,26 @@ describe.each(Object.entries(facesBySession))('%s', (name, face) => {
   })
 
   if (name === 'JSON lines') return // a batch has no Idempotency-Key
-  test('each holder has its own Idempotency-Keys', async () => {
-    const add = async (headers: Record<string, string | undefined>) => {
-      const answer = await face('addOwnAnimal', rex, {
-        headers: { ...headers, 'Idempotency-Key': `"${name}"` },
+  test('each holder has its own Idempotency-Keys, and so has each user behind one', async () => {
+    const add = async (
+      headers: Record<string, string | undefined>,
+      by: 'addOwnAnimal' | 'addAnimal' = 'addOwnAnimal',
+    ) => {
+      const answer = await face(by, rex, {
+        headers: { ...headers, 'Idempotency-Key': `"${name} ${by}"` },
       })
       return 'output' in answer ? (answer.output as { id: number }).id : answer
     }
-    const ids = [await add(await cookie('Ann')), await add(await cookie('Bob')), await add({})]
-    expect(new Set(ids).size).toBe(3)
-    expect([await add(await cookie('Ann')), await add(await cookie('Bob')), await add({})]).toEqual(
-      ids,
-    )
+    const addFor = async (user: string) =>
+      add({ ...(await cookie('Ann')), [USER_TOKEN]: await tokenOf(user, 'editor') }, 'addAnimal')
+    const addAll = async () => [
+      ...[await add(await cookie('Ann')), await add(await cookie('Bob')), await add({})],
+      // Two users behind one holder.
+      ...[await addFor('Eve'), await addFor('Bob')],
+    ]
+    const ids = await addAll()
+    expect(new Set(ids).size).toBe(5)
+    expect(await addAll()).toEqual(ids)
   })
 })
 
@@ -184,6 +192,7 @@ test('each holder has a rate, and public procedures that of the address', async 
   expect([await left('/v1/caller', ann), await left('/v1/caller', ann)]).toEqual(['1', '0'])
   expect((await fetch('/v1/caller', { headers: ann })).status).toBe(429)
   expect(await left('/v1/caller', await cookie('Bob'))).toBe('1')
+  expect(await left('/v1/caller', {})).toBe('1') // by the API key
   expect([await left('/v1/hours', nobody), await left('/v1/hours', ann)]).toEqual(['1', '0'])
   expect((await fetch('/v1/hours', { headers: nobody })).status).toBe(429)
 })

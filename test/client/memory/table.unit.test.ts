@@ -80,4 +80,10 @@ test('a page by a time or an integer is in their order, and its cursor is what t
     const latest = table.page({ limit: 3 }, { by, order: 'descending' })
     expect(latest.items.map(({ id }) => id)).toEqual([4n, 2n, 1n])
   }
+  // Beyond int64, it is the nearest one.
+  const great = '9999999999999999999'
+  const [least, greatest] = [-(2n ** 63n), 2n ** 63n - 1n]
+  const cursor = int64Cursor('things', 'weight')
+  expect(cursor.parse(`${great} ${great}`)).toEqual({ id: greatest, value: greatest })
+  expect(cursor.parse(`-${great} 7`)).toEqual({ id: 7n, value: least })
 })
