@@ -16,7 +16,7 @@ import { afterAll } from 'vitest'
 import type { Database } from '../../db/database.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { createKey as createKeyIn, revokeKey, rotateKey } from '../../src/keys/store.ts'
-import { appRouter, createStores } from '../../src/petstore/resources.ts'
+import * as product from '../../src/petstore/resources.ts'
 import { texts } from '../../src/petstore/texts.ts'
 import type { Authentication } from '../../src/procedure/authentication.ts'
 import type { CreateContext } from '../../src/procedure/call.ts'
@@ -34,17 +34,27 @@ import { openSql } from './sql.ts'
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
+interface Resources {
+  router: AnyTRPCRouter
+  createStores(db: Database): object
+  createContext?: CreateContext
+  authentication?: Authentication
+}
+
+const { appRouter: router, ...others } = product
+
+/** The resources of the service, whole, as main.ts serves them. */
+export const resourcesOfService: Resources = { router, ...others }
+
+// The tests of everything that is not a resource call by API keys.
+const { authentication: _, ...withoutSignIn } = resourcesOfService
+
 /** The options of a test, beside the environment. */
 export interface Surroundings {
   /** Its database, which is removed when the service stops. The default is a new one. */
   database?: TestDatabase
-  /** Replace the resources of the petstore. */
-  resources?: {
-    router: AnyTRPCRouter
-    createStores(db: Database): object
-    createContext?: CreateContext
-    authentication?: Authentication
-  }
+  /** The default are those of the service, without a sign-in of its own. */
+  resources?: Resources
   /** Replaces the document of the router. */
   document?: string
   /** Creates the tables of those resources. */
@@ -74,10 +84,7 @@ export async function startService(
   const { key } = await keys.create(database.url, 'test')
   // The types of the service lack the tables that `prepare` creates.
   await withMigratedDatabase({ databaseUrl: database.url }, (db) => prepare(db))
-  const served: NonNullable<Surroundings['resources']> = resources ?? {
-    router: appRouter,
-    createStores,
-  }
+  const served: Resources = resources ?? withoutSignIn
   const routes = routesOf(operationsOf(served.router), PUBLISHED.baseUrl)
   document ??= openApiDocument(routes, texts, PUBLISHED, served.authentication)
   const { port, stop } = await start(config, log, { ...served, document })

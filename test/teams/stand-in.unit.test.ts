@@ -5,9 +5,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { bundleStandIn } from '../../client/bundle.ts'
 import { handlersOf } from '../../client/src/memory/handlers.ts'
 import { sharedInMemory } from '../../client/src/memory/shared.ts'
-import { appRouter, createStores } from '../../src/petstore/resources.ts'
+import { createStores } from '../../src/petstore/resources.ts'
 import type { CallerOf } from '../../src/procedure/authentication.ts'
 import { proceduresWith, router } from '../../src/procedure/procedure.ts'
+import { procedure } from '../support/procedures.ts'
 import { trpcClient } from '../support/service.ts'
 import type { bySession } from './context.ts'
 import { teamRouter } from './router.ts'
@@ -40,6 +41,7 @@ test('the types ask for what the procedures expect of ctx, and for their stores'
   const { url, createContext } = { url: 'https://team.example/trpc', createContext: () => context }
   const nested = router({ team: router({ inner: teamRouter }) })
   const signedIn = proceduresWith<object, { caller: CallerOf<typeof bySession> }>()
+  const plain = router({ ping: procedure.query(() => 'pong') })
   const ofRole = signedIn.router({ role: signedIn.procedure.query(({ ctx }) => ctx.caller.role) })
   const product = { router: nested, document: '', createStores, createContext }
   // tsc checks these calls.
@@ -51,7 +53,7 @@ test('the types ask for what the procedures expect of ctx, and for their stores'
     handlersOf(nested, shared, { url, createContext: () => ({ ...context, mailer: undefined }) }),
     // @ts-expect-error without stores
     handlersOf(nested, { ...shared, stores: {} }, { url, createContext }),
-    handlersOf(appRouter, shared, { url }),
+    handlersOf(plain, shared, { url }),
     handlersOf(ofRole, shared, { url }),
     start(config, log, product),
     // @ts-expect-error without createContext

@@ -1,4 +1,5 @@
 /** The service with these resources, and a stand-in for it: see test/support/both.ts. */
+import { handlersOf } from '../../client/src/memory/handlers.ts'
 import { sharedOf } from '../../client/src/memory/shared.ts'
 import { Table, type Undo } from '../../client/src/memory/table.ts'
 import { standInOf } from '../support/both.ts'
@@ -29,6 +30,7 @@ function visitStoresInMemory() {
 export async function serveBoth() {
   const service = await serviceForFile({}, { resources: visitResources, prepare: up })
   const client = trpcClient<typeof visitRouter>(service.origin, service.key)
-  const standIn = standInOf(visitRouter, sharedOf(visitStoresInMemory()))
+  const shared = sharedOf(visitStoresInMemory())
+  const standIn = standInOf<typeof visitRouter>((url) => handlersOf(visitRouter, shared, { url }))
   return { service, client, standIn }
 }

@@ -21,7 +21,7 @@ import { routesOf } from '../../../src/surface/rest/routes.ts'
 import { blocksOf, filesIn } from '../../support/documents.ts'
 import { described, procedure } from '../../support/procedures.ts'
 import { parseExact } from '../../support/rest.ts'
-import { serviceForFile } from '../../support/service.ts'
+import { resourcesOfService, serviceForFile } from '../../support/service.ts'
 import { teamRouter } from '../../teams/router.ts'
 import { visitRouter } from '../../visits/router.ts'
 
@@ -65,7 +65,9 @@ test.each([
   ['https://petstore.example/v1', undefined],
 ])('the document at %s is the published one with its URLs', (baseUrl, stagingUrl) => {
   const urls = { baseUrl, stagingUrl }
-  const generated = openApiDocument(routesOf(operationsOf(appRouter), baseUrl), texts, urls)
+  const { authentication } = resourcesOfService
+  const routes = routesOf(operationsOf(appRouter), baseUrl)
+  const generated = openApiDocument(routes, texts, urls, authentication)
   const published = readFileSync('openapi.json', 'utf8')
   expect(parseExact(documentOf(published, urls))).toEqual(parseExact(generated))
 })
