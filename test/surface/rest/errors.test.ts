@@ -21,6 +21,15 @@ import { teamResources } from '../../teams/context.ts'
 import { teamRouter } from '../../teams/router.ts'
 import * as visits from '../../visits/router.ts'
 
+/** The response to a request that does not arrive. Its operation is unknown. */
+async function tooSlow({ origin }: Service): Promise<Answer> {
+  const [{ answers } = { answers: [] }] = await unfinished(origin, [
+    ['GET /v1/pets HTTP/1.1\r\nHost: x\r\n'],
+  ])
+  const { status, headers, body: text } = answers[0] as RawAnswer
+  return { status, headers, text, body: JSON.parse(text) }
+}
+
 /** Operations, and services that serve them: one that works, one with a limit, and two that fail. */
 async function serve(all: Operation[], tables: readonly string[], surroundings: Surroundings = {}) {
   const service = await serviceForFile({}, surroundings)
@@ -30,7 +39,8 @@ async function serve(all: Operation[], tables: readonly string[], surroundings: 
   for (const table of tables) await broken.sql(`drop table ${table}`)
   const unreachable = await startUnreachable(surroundings)
   afterAll(() => unreachable.stop())
-  return { all, tables, service, limited, broken, unreachable }
+  const late = await tooSlow(service)
+  return { all, tables, service, limited, broken, unreachable, late }
 }
 type Api = Awaited<ReturnType<typeof serve>>
 const ofVisits = { resources: visits.visitResources, prepare: visits.up }
@@ -83,15 +93,6 @@ async function reuse(api: Api, operation: Operation): Promise<Answer> {
   return await call(api, operation, 'good', { headers })
 }
 
-/** The response to a request that does not arrive. Its operation is unknown. */
-async function tooSlow({ limited }: Api): Promise<Answer> {
-  const [{ answers } = { answers: [] }] = await unfinished(limited.origin, [
-    ['GET /v1/pets HTTP/1.1\r\nHost: x\r\n'],
-  ])
-  const { status, headers, body: text } = answers[0] as RawAnswer
-  return { status, headers, text, body: JSON.parse(text) }
-}
-
 async function asReader({ databaseUrl }: Service): Promise<NonNullable<RestInit['headers']>> {
   const { key } = await keys.create(databaseUrl, 'reader', undefined, true)
   return { authorization: `Bearer ${key}` }
@@ -103,7 +104,7 @@ const provoke: Record<string, (api: Api, operation: Operation) => Promise<Answer
   403: async (api, operation) =>
     call(api, operation, 'good', { headers: await asReader(api.service) }),
   404: (api, operation) => call(api, operation, 'missing'),
-  408: tooSlow,
+  408: async ({ late }) => late,
   409: conflict,
   413: (api, operation) => call(api, operation, 'good', { body: ' '.repeat(70_000) }),
   415: (api, operation) =>
