@@ -8,10 +8,13 @@ import type { RestMeta } from '../src/procedure/meta.ts'
 
 type Procedures = Record<string, AnyTRPCProcedure>
 
+/** A type of the service, whose declarations the package lacks: it would be `any` there. */
+const FOREIGN = /import\(["'](?!@trpc\/)[^)]*\)[.\w]*/
+
 /**
  * Returns the declarations of a router with a doc comment above each described property. The input is
  * the output of the compiler, with each property on a line of its own; the types do not change. Throws
- * Error for a description without a declaration.
+ * Error for a description without a declaration, and for a type of the service.
  */
 export function documented(declarations: string, router: AnyTRPCRouter): string {
   const texts = textsOf(router._def.procedures)
@@ -22,6 +25,9 @@ export function documented(declarations: string, router: AnyTRPCRouter): string 
       /^(\s*)(\})?(?:["']?([^\s"']+?)["']?\??:)?/.exec(line) ?? []
     if (closing) open.pop()
     const place = [...open, name].filter(Boolean).join('.')
+    const [foreign] = FOREIGN.exec(line) ?? []
+    if (foreign)
+      throw new Error(`${place} has the type ${foreign}: its procedure needs .output(…), or no such name`)
     if (line.endsWith('{')) open.push(name ?? '')
     const text = name === undefined ? undefined : texts.get(place)
     if (text === undefined) return [line]

@@ -36,6 +36,18 @@ function declared(): string {
   return readFileSync(path.join(folder, 'out/test/client/declared.d.ts'), 'utf8')
 }
 
+test('a type of the service is refused, with its place', () => {
+  const lines = [
+    '    team: TRPCBuiltRouter<{',
+    '        getRole: TRPCQueryProcedure<{',
+    '            input: import("@trpc/server").Any;',
+    '            output: import("../../src/roles.ts").Role[];',
+  ]
+  expect(() => documented(lines.join('\n'), router({}))).toThrow(
+    'team.getRole.output has the type import("../../src/roles.ts").Role:',
+  )
+})
+
 test('each declaration gets its doc comment, and the types do not change', () => {
   const plain = declared()
   expect(new Set(plain.match(/import\(.*?\)/g))).toEqual(new Set(['import("@trpc/server")']))
