@@ -27,7 +27,9 @@ export function documented(declarations: string, router: AnyTRPCRouter): string 
     const place = [...open, name].filter(Boolean).join('.')
     const [foreign] = FOREIGN.exec(line) ?? []
     if (foreign)
-      throw new Error(`${place} has the type ${foreign}: its procedure needs .output(…), or no such name`)
+      throw new Error(
+        `${place} has the type ${foreign}: its procedure needs .output(…), or no such name`,
+      )
     if (line.endsWith('{')) open.push(name ?? '')
     const text = name === undefined ? undefined : texts.get(place)
     if (text === undefined) return [line]
