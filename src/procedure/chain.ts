@@ -81,7 +81,7 @@ export class ChainedOperation extends Operation {
     })
     if (!result.ok) throw result.error
     const { data, made } = result
-    if (made?.data === data) return made?.output
+    if (made && made.data === data) return made.output
     // A middleware of a query has replaced the output.
     if (!this.isPaged) return this.checkOutput(data)
     return this.checkPage({

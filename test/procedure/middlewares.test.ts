@@ -294,6 +294,17 @@ const scenarios: Record<string, Scenario> = {
     answer: internal,
     log: 'The output of NAME does not fit its schema',
   },
+  'an output that a middleware has made of nothing is checked': {
+    served: procedure
+      .use(async () => ({ ok: true, data: undefined }) as never)
+      .meta(reading())
+      .input(Input)
+      .output(Toy)
+      .query(({ input }) => input),
+    input: ball,
+    answer: internal,
+    log: 'The output of NAME does not fit its schema',
+  },
   'a forgotten return in a query': {
     served: procedure
       .use((({ next }: { next(): unknown }) => void next()) as never)
