@@ -68,8 +68,8 @@ export function createApp(
   // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
   function route(req: IncomingMessage, res: ServerResponse) {
     const calls = serve(service, res, surfaces)
-    if (calls === 0) app(req as Request, res as Response)
-    return Math.max(calls, 1)
+    if (calls === undefined) app(req as Request, res as Response)
+    return calls ?? 1
   }
   const app = appOf(service, documentOf(published, config), readiness)
   return new HttpServer(onRequest, observer, config.keepAliveTimeout)

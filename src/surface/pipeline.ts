@@ -73,8 +73,12 @@ export interface Service extends Shared, Authenticating {
   report(error: Problem, record: RequestRecord, operation?: string): void
 }
 
-/** Serves a request by the surface that has its path. Returns the number of its calls: 0 if none has the path. */
-export function serve(service: Service, res: ServerResponse, surfaces: readonly Surface[]): number {
+/** Serves a request by the surface that has its path. Returns the number of its calls; undefined if none has the path. */
+export function serve(
+  service: Service,
+  res: ServerResponse,
+  surfaces: readonly Surface[],
+): number | undefined {
   const target = parseTarget(res.req.url ?? '')
   if (!target) {
     answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
@@ -92,7 +96,7 @@ export function serve(service: Service, res: ServerResponse, surfaces: readonly 
       return 1
     }
   }
-  return 0
+  return undefined
 }
 
 const BAD_URL = problem('invalidUrl')
@@ -132,12 +136,12 @@ async function answerCalls(
     const own = { shared: service, caller, deadline, headers: sent, idempotencyHeader, report }
     const { createContext } = service
     const calls = createContext ? await withContext(own, createContext) : own
-    const { status, headers, body: text, outcomes } = await surface.reply(calls, match, body)
-    record.outcomes = outcomes
-    for (const { error, operation } of outcomes ?? []) {
+    const reply = await surface.reply(calls, match, body)
+    record.outcomes = reply.outcomes
+    for (const { error, operation } of reply.outcomes ?? []) {
       if (error) service.report(error, record, operation)
     }
-    answer(res, status, headers, text)
+    answer(res, reply.status, reply.headers, reply.body)
   } catch (thrown) {
     answerError(service, res, surface, headers, thrown)
   }
