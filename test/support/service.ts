@@ -55,6 +55,8 @@ export interface Surroundings {
   database?: TestDatabase
   /** The default are those of the service, without a sign-in of its own. */
   resources?: Resources
+  /** What its calls send in place of a new API key, such as a token. */
+  key?: string
   /** Replaces the document of the router. */
   document?: string
   /** Creates the tables of those resources. */
@@ -66,7 +68,7 @@ const baseUrl = 'https://petstore.example/v1'
 /** Starts the service with these environment variables, on a free port. */
 export async function startService(
   variables: Record<string, string> = {},
-  { database, resources, document, prepare = async () => {} }: Surroundings = {},
+  { database, resources, key, document, prepare = async () => {} }: Surroundings = {},
 ) {
   database ??= await newDatabase()
   const config = readConfig({
@@ -81,7 +83,7 @@ export async function startService(
     { level: 'debug', formatters: { level: (level) => ({ level }) } },
     { write: (line: string) => void logged.push(line) },
   )
-  const { key } = await keys.create(database.url, 'test')
+  key ??= await createKey(database.url)
   // The types of the service lack the tables that `prepare` creates.
   await withMigratedDatabase({ databaseUrl: database.url }, (db) => prepare(db))
   const served: Resources = resources ?? withoutSignIn
@@ -94,7 +96,7 @@ export async function startService(
     origin,
     /** The URL of `/v1` in links. It differs from `origin`, so that a mix-up fails a test. */
     baseUrl: variables.BASE_URL ?? baseUrl,
-    /** A valid API key. */
+    /** A valid API key, unless the test has another one. */
     key,
     fetch: keyedFetch(origin, key),
     rest: restClient(origin, key),

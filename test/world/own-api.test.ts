@@ -77,6 +77,68 @@ async function expectFewFiles({ shell }: Clone): Promise<void> {
   }
 }
 
+/** What a team has beside resources: what calls have, and its sign-in in place of API keys. */
+const TEAM = {
+  'src/petstore/team/context.ts': `import type { Authentication } from '../../procedure/authentication.ts'
+    import { jwtVerify } from 'jose'
+    const secret = new TextEncoder().encode('a secret of the tests, with 32 bytes or more')
+    const ofToken = ({ payload: { sub = '' } }: { payload: { sub?: string } }) =>
+      ({ name: sub, holder: sub, readOnly: false })
+    export const createContext = () => ({ greet: (name: string) => ['Dear', name].join(' ') })
+    export const authentication = {
+      callerOf: ({ headers }) =>
+        jwtVerify(headers.get('Authorization')?.slice(7) ?? '', secret).then(ofToken, () => undefined),
+      besideApiKeys: false,
+      message: 'Sign in first',
+      challenge: 'Bearer realm="team"',
+      scheme: { type: 'http', scheme: 'bearer', description: 'The token of a user.' },
+    } satisfies Authentication`,
+  'src/petstore/team/procedures.ts': `import { z } from 'zod'
+    import { restMeta } from '../../procedure/meta.ts'
+    import { proceduresWith } from '../../procedure/procedure.ts'
+    import type { createContext } from './context.ts'
+    const { procedure } = proceduresWith<object, ReturnType<typeof createContext>>()
+    const Greeting = z.object({ text: z.string().meta({ description: 'The text.' }) }).meta({ id: 'Greeting' })
+    const words = { summary: 'Get a greeting', description: 'Returns a greeting.' }
+    const tag = { name: 'greetings', description: 'Greetings.' }
+    const sample = 'petstore.getGreeting.query()'
+    export const teamProcedures = {
+      getGreeting: procedure
+        .meta(restMeta({ method: 'GET', path: '/greeting', tag, ...words, sample, example: { text: 'Dear Ann' } }))
+        .output(Greeting)
+        .query(({ ctx }) => ({ text: ctx.greet(ctx.caller.name) })),
+    }`,
+  'test/petstore/team.test.ts': `import { expect, test } from 'vitest'
+    import { serveBoth } from '../support/both.ts'
+    const { client, standIn } = await serveBoth()
+    test('a greeting', async () => {
+      expect(await client.getGreeting.query()).toEqual({ text: 'Dear Ann' })
+      expect(await standIn.getGreeting.query()).toEqual({ text: 'Dear stand-in' })
+    })`,
+}
+
+/** Adds them to a clone, and runs what a team runs. */
+async function addTeam({ read, write, shell }: Clone): Promise<void> {
+  await shell(`mkdir -p src/petstore/team test/petstore
+    version=$(npm pkg get devDependencies.jose | tr -d '"')
+    npm pkg delete devDependencies.jose && npm pkg set "dependencies.jose=$version"`)
+  for (const [file, text] of Object.entries(TEAM)) write(file, text)
+  const [head = '', tail = ''] = read('src/petstore/resources.ts').split('\n  ...petProcedures,')
+  const imports = "import { teamProcedures } from './team/procedures.ts'\n"
+  const exports = "export { authentication, createContext } from './team/context.ts'\n"
+  const resources = `${head}\n  ...petProcedures,\n  ...teamProcedures,${tail}${exports}`
+  write('src/petstore/resources.ts', resources.replace('import { petStore', `${imports}$&`))
+  const both = read('test/support/both.ts')
+    .replace('resources: resourcesOfService', "$&, key: await tokenOf('Ann', 'editor')")
+    .replace('import type { AppRouter', "import { tokenOf } from '../teams/tokens.ts'\n$&")
+  write('test/support/both.ts', both)
+  const testing = read('client/src/testing.ts')
+  const greet = "createContext: () => ({ greet: (name: string) => ['Dear', name].join(' ') })"
+  write('client/src/testing.ts', testing.replace('url, apiKeys })', `url, apiKeys, ${greet} })`))
+  await shell(`npm run format && npm run openapi && npm run check
+    npx vitest run --project sqlite test/petstore test/surface test/teams test/repository/layout.unit.test.ts`)
+}
+
 const OWN_API = path.join(repository, 'docs/own-api.md')
 
 /** Runs the only block of docs/own-api.md with these words, in a clone. */
@@ -115,6 +177,8 @@ trial("An API of one's own, by docs/own-api.md", async () => {
   await runOf(clone, 'git merge', (code) =>
     code.replace('git fetch origin && git merge origin/main && npm ci', 'git merge main'),
   )
-  const result = 'nine files for a resource; check and tests are green; a later commit merges'
+  await addTeam(clone)
+  const result =
+    'nine files for a resource; check and tests are green, also with a sign-in; a later commit merges'
   return { version: '', result }
 })
