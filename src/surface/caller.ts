@@ -43,26 +43,32 @@ export function deadlineOf(res: ServerResponse, timeout: number): Deadline {
 }
 
 /**
- * Returns the caller of a request, and counts its calls, unless `count` is 0; without a promise by an API key that
- * is cached, which most are. Throws UNAUTHORIZED without valid credentials, TOO_MANY_REQUESTS, and the errors of
- * the look-up.
+ * Returns the caller of a request, which may call what the request matches, and counts its calls, unless `count` is
+ * 0. Throws UNAUTHORIZED without valid credentials, FORBIDDEN, TOO_MANY_REQUESTS, and the errors of the look-up.
  */
-export function callerOf(
+export async function callerOf(
   service: Authenticating,
   res: ServerResponse,
+  { type, isPublic }: { type: 'query' | 'mutation'; isPublic: boolean },
   count: number,
-  isPublic: boolean,
-): Caller | Promise<Caller> {
-  if (isPublic) {
-    if (count > 0) service.rateLimit?.countIpAddress(res, count)
-    return ANYONE
-  }
-  if (service.authentication) return authenticated(service, service.authentication, res, count)
-  return callerByKey(service, res, count)
+): Promise<Caller> {
+  const caller = isPublic ? anyone(service, res, count) : await identified(service, res, count)
+  if (type === 'mutation') checkMayWrite(service, res, caller)
+  return caller
 }
 
+function anyone({ rateLimit }: Authenticating, res: ServerResponse, count: number): Caller {
+  if (count > 0) rateLimit?.countIpAddress(res, count)
+  return ANYONE
+}
+
+const identified = (service: Authenticating, res: ServerResponse, count: number) =>
+  service.authentication
+    ? authenticated(service, service.authentication, res, count)
+    : callerByKey(service, res, count)
+
 /** Throws FORBIDDEN unless the caller may call a mutation from where the request comes. */
-export function checkMayWrite(
+function checkMayWrite(
   { authentication, origins }: Authenticating,
   { req }: ServerResponse,
   { keyId, readOnly }: Caller,

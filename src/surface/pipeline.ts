@@ -9,7 +9,6 @@ import { jsonHeaders } from '../http/headers.ts'
 import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer } from '../http/respond.ts'
-import type { Caller } from '../keys/key.ts'
 import { activeSpan } from '../observe/span.ts'
 import {
   type CallsOfRequest,
@@ -18,7 +17,7 @@ import {
   withContext,
 } from '../procedure/call.ts'
 import { RequestHeaders } from '../procedure/headers.ts'
-import { type Authenticating, callerOf, checkMayWrite, deadlineOf } from './caller.ts'
+import { type Authenticating, callerOf, deadlineOf } from './caller.ts'
 import { holdRequest } from './waiting.ts'
 
 /** How a surface matches requests, and reads and writes what they carry. */
@@ -119,12 +118,12 @@ async function answerCalls(
   try {
     checkHost(req)
     const hasArrived = req.complete
-    let caller = await callerFor(service, res, match, count)
+    let caller = await callerOf(service, res, match, count)
     const body = readsBody ? await readBody(req, res) : undefined
     // A mutation without a body waits for the rest of its request, so that a malformed one changes nothing.
     if (!readsBody && !req.complete && type === 'mutation') await skipBody(req, res)
     // The key, or its right to write, may have been revoked while the rest arrived. Nothing is counted twice.
-    if (!hasArrived) caller = await callerFor(service, res, match, 0)
+    if (!hasArrived) caller = await callerOf(service, res, match, 0)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
     holdRequest(req, body?.length ?? 0)
     using deadline = deadlineOf(res, service.timeout)
@@ -145,18 +144,6 @@ async function answerCalls(
   } catch (thrown) {
     answerError(service, res, surface, headers, thrown)
   }
-}
-
-/** Returns the caller as `callerOf` does, and checks the right to write. Throws FORBIDDEN, too. */
-async function callerFor(
-  service: Service,
-  res: ServerResponse,
-  { type, isPublic }: Match,
-  count: number,
-): Promise<Caller> {
-  const caller = await callerOf(service, res, count, isPublic)
-  if (type === 'mutation') checkMayWrite(service, res, caller)
-  return caller
 }
 
 function answerError(
