@@ -111,11 +111,13 @@ const SPACE = '[ \\t]*'
 /** Some editors end a line at other characters, too; Node would not see the variable of the next line. */
 const END = '(?:\\r?\\n|$)'
 const REST = '[^\\n\\r\\v\\f\\x85\\u2028\\u2029]*'
+const NO_SIGN = REST.replace(']', '#]')
 const COMMENT = `#${REST}`
 /** It may have several lines, and a comment behind it. */
 const QUOTED = `(?:"[^"]*"|'[^']*'|\`[^\`]*\`)${SPACE}(?:${COMMENT})?`
-const PLAIN = `[^\\s\\x85"'\`]${REST}`
-const VARIABLE = `[A-Za-z_][\\w.]*${SPACE}=(?:${SPACE}(?:${QUOTED}|${PLAIN}))?`
+/** Node ends it at any number sign. One inside it, as in a password, would cut it without a word. */
+const PLAIN = `[^\\s\\x85"'\`#]${NO_SIGN}(?:(?<=[ \\t])${COMMENT})?`
+const VARIABLE = `[A-Za-z_][\\w.]*${SPACE}=(?:${SPACE}(?:${QUOTED}|${PLAIN})|[ \\t]+${COMMENT})?`
 
 /**
  * The lines of .env: blank, a comment, or NAME=value. After a missing quote, or a space for a value, Node
@@ -148,9 +150,11 @@ export function parseDotenv(text: string): Variables {
   })
   if (rest === '') return parseEnv(variables.join('\n'))
   const number = text.slice(0, -rest.length).split('\n').length
-  const [foreign] = FOREIGN.exec(rest.split(/(?<=\n)/)[0] ?? '') ?? []
-  const without = foreign ? `, without the character U+${codeOf(foreign)}` : ''
-  throw new UsageError(`Line ${number} of .env must be NAME=value${without}`)
+  const line = rest.split(/(?<=\n)/)[0] ?? ''
+  const [foreign] = FOREIGN.exec(line) ?? []
+  const ofSign = /=.*#/.test(line) ? ', with quotes around a value that has a #' : ''
+  const hint = foreign ? `, without the character U+${codeOf(foreign)}` : ofSign
+  throw new UsageError(`Line ${number} of .env must be NAME=value${hint}`)
 }
 
 const codeOf = (character: string): string =>

@@ -396,7 +396,7 @@ test('the embedded database in Kubernetes is a warning', () => {
 })
 
 test('a line of .env that is neither blank, nor a comment, nor NAME=value ends the start', () => {
-  const good = `# it's\u00A0a "comment\n  # C='\n\texport \tPORT\t= 1 \r\nA='#\n\u2028x'\r\nB="it's"\t# y\nC=a\u3000b\n`
+  const good = `# it's\u00A0a "comment\n  # C='\n\texport \tPORT\t= 1 \r\nA='#\n\u2028x'\r\nB="it's"\t# y\nC=a\u3000b #c#\n`
   const variables = { PORT: '1', A: '#\n\u2028x', B: "it's", C: 'a\u3000b' }
   expect(parseDotenv(good)).toEqual({ ...variables })
   const wrong = ['DATABASE_URL: mysql://x', 'DATABASE_URL mysql://x', '= x', '- A=1', 'A B=1']
@@ -405,6 +405,12 @@ test('a line of .env that is neither blank, nor a comment, nor NAME=value ends t
   for (const line of [...wrong, ...swallowing]) {
     expect(() => parseDotenv(`${good}${line}\n`), line).toThrow(
       new UsageError('Line 8 of .env must be NAME=value'),
+    )
+  }
+  // Node would cut the value at the sign: the service would begin another, empty database.
+  for (const line of ['DATABASE_URL=sqlite:a#b.db', 'DATABASE_PASSWORD=#secret', 'A=b c#d # e']) {
+    expect(() => parseDotenv(`${good}${line}\n`), line).toThrow(
+      new UsageError('Line 8 of .env must be NAME=value, with quotes around a value that has a #'),
     )
   }
 })
