@@ -159,6 +159,10 @@ test('the variables are those of the service, and a Pod stops in time', () => {
   })
 })
 
+test('a backup that takes longer than a day is not begun a second time', () => {
+  expect(cronJob.spec.concurrencyPolicy).toBe('Forbid')
+})
+
 test('the lines of operating.md make the alerts a PrometheusRule', () => {
   const bin = newFolder()
   writeFileSync(path.join(bin, 'kubectl'), '#!/bin/sh\nexec cat\n', { mode: 0o755 })
