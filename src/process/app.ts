@@ -43,7 +43,8 @@ export function createApp(
 ): HttpServer {
   const operations = operationsOf(router)
   const routes = routesOf(operations, config.baseUrl)
-  const differences = [...differencesOf(published, routes)].join(', ')
+  const document = documentOf(published, config)
+  const differences = [...differencesOf(document, routes)].join(', ')
   if (differences) log.warn(`openapi.json is out of date: run npm run openapi, for ${differences}`)
   const surfaces = [restSurface(routes), trpcSurface(router, operations)]
   const methods = [...new Set(['GET', 'HEAD', 'POST', ...routes.map(({ method }) => method)])]
@@ -71,12 +72,12 @@ export function createApp(
     if (calls === undefined) app(req as Request, res as Response)
     return calls ?? 1
   }
-  const app = appOf(service, documentOf(published, config), readiness)
+  const app = appOf(service, JSON.stringify(document), readiness)
   return new HttpServer(onRequest, observer, config.keepAliveTimeout)
 }
 
 /** Returns Express for health, the document, the docs page, and 404 for all else. */
-function appOf(service: Service, document: ReturnType<typeof documentOf>, readiness: Readiness) {
+function appOf(service: Service, document: string, readiness: Readiness) {
   // Made at the first request: most processes never serve them.
   let sendDocument: RequestHandler | undefined
   let page: Router | undefined

@@ -69,7 +69,8 @@ test.each([
   const routes = routesOf(operationsOf(appRouter), baseUrl)
   const generated = openApiDocument(routes, texts, urls, authentication)
   const published = readFileSync('openapi.json', 'utf8')
-  expect(parseExact(documentOf(published, urls))).toEqual(parseExact(generated))
+  const own = JSON.stringify(documentOf(published, urls))
+  expect(parseExact(own)).toEqual(parseExact(generated))
 })
 
 test('the document is valid OpenAPI 3.1', async () => {

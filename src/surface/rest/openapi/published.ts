@@ -1,5 +1,5 @@
 /** The published document, openapi.json, which `npm run openapi` writes; and the document of an installation. */
-import { readDocument, routesOf } from '../../../../docs-page/src/document.ts'
+import { type OpenApi, readDocument, routesOf } from '../../../../docs-page/src/document.ts'
 import type { Config } from '../../../config/config.ts'
 import type { Route } from '../routes.ts'
 
@@ -12,22 +12,22 @@ export const PUBLISHED = {
 }
 
 /**
- * Returns the document of an installation, as JSON: the published one with the installation's URLs. To make
+ * Returns the document of an installation: the published one, as JSON, with the installation's URLs. To make
  * it from the router would take packages of 8 MB of memory, and those may be away while a process runs.
  */
-export function documentOf(published: string, urls: Urls): string {
+export function documentOf(published: string, urls: Urls): OpenApi {
   const text = published
     .replaceAll(PUBLISHED.baseUrl, () => urls.baseUrl)
     .replaceAll(trpcUrlOf(PUBLISHED), () => trpcUrlOf(urls))
-  return JSON.stringify({ ...readDocument(text), servers: serversOf(urls) })
+  return { ...readDocument(text), servers: serversOf(urls) }
 }
 
 /**
- * Returns the operations that the published document has and these routes have not, and the other way round: the router
- * was changed without `npm run openapi`. What an operation takes and returns is not compared.
+ * Returns the operations that a document has and these routes have not, and the other way round: the router was
+ * changed without `npm run openapi`. What an operation takes and returns is not compared.
  */
-export function differencesOf(published: string, routes: Route[]): Set<string> {
-  const inDocument = routesOf(readDocument(published)).map(
+export function differencesOf(document: OpenApi, routes: Route[]): Set<string> {
+  const inDocument = routesOf(document).map(
     ({ method, path, operation }) => `${method} ${path} (${operation.operationId})`,
   )
   const served = routes.map(({ method, path, operationId }) => `${method} ${path} (${operationId})`)
