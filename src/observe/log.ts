@@ -34,20 +34,21 @@ export async function createLog(): Promise<Log> {
   // A write takes 50 µs, whatever its size. SonicBoom could gather entries, too, but with each it copies all
   // that it has, which is a fifth of the memory that a request allocates.
   let lines = ''
-  // Without a line it writes those that wait.
-  const write = (line?: string) => {
-    if (line) lines += format(shortened(line))
-    if (line && lines.length < 16_000) return
-    // Repeats a failed write. SonicBoom drops what exceeds the maximum without an attempt to write the rest.
+  const write = (line: string) => {
+    lines += format(shortened(line))
+    if (lines.length >= 16_000) writeAll()
+  }
+  const writeAll = () => {
     isFull = false
-    if (!line) destination.write('')
+    // Repeats a failed write. SonicBoom drops what exceeds the maximum without an attempt to write the rest.
+    destination.write('')
     if (lines) destination.write(lines)
     lines = ''
   }
   // A terminal takes 20 KB at once, so a log that was not read for a while is tried more often.
   const writeLater = () => setTimeout(writeNow, isFull ? 20 : 100).unref()
   const writeNow = () => {
-    write()
+    writeAll()
     writeLater()
   }
   writeLater()
@@ -69,12 +70,12 @@ export async function createLog(): Promise<Log> {
     const end = performance.now() + EXIT_TIMEOUT
     // Not destination.flushSync: it repeats a write to a full disk or a closed pipe forever.
     const cell = new Int32Array(new SharedArrayBuffer(4))
-    const writeAll = () => {
-      for (write(); isFull && performance.now() < end; write()) Atomics.wait(cell, 0, 0, 2) // ms
+    const writeUntilEnd = () => {
+      for (writeAll(); isFull && performance.now() < end; writeAll()) Atomics.wait(cell, 0, 0, 2) // ms
     }
-    writeAll()
+    writeUntilEnd()
     reportDropped()
-    writeAll()
+    writeUntilEnd()
   })
   return log
 }
