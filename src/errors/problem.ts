@@ -19,7 +19,7 @@ interface Options {
   cause?: unknown
   /** The HTTP status code, if it is not that of the code. */
   status?: number
-  /** Names and values in turn. */
+  /** Each name, then its value. */
   headers?: readonly string[]
 }
 

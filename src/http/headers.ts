@@ -3,7 +3,7 @@ import cors from 'cors'
 import type { RequestHandler } from 'express'
 import { recordOf } from './record.ts'
 
-/** Returns headers as a list of names and values in turn, which Node writes faster than an object. */
+/** Returns headers as a list of each name and its value, which Node writes faster than an object. */
 export const headersOf = (headers: Record<string, string>): readonly string[] =>
   Object.entries(headers).flat()
 

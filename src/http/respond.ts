@@ -6,7 +6,7 @@ import { connectionOf } from './connection.ts'
 import { recordOf } from './record.ts'
 
 /**
- * Sends a response; `headers` has names and values in turn. It adds `Content-Length` and `X-Request-Id`.
+ * Sends a response; `headers` has each name before its value. It adds `Content-Length` and `X-Request-Id`.
  * Headers from `res.setHeader` stay, unless the list has them too. Node omits the body of HEAD, 204 and 304. Once it
  * is sent, `close` of the response calls `#end` of the server.
  */

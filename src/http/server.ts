@@ -195,7 +195,7 @@ function rawAnswer(status: number, body: string, requestId: string): string {
   const length = String(Buffer.byteLength(body))
   const own = ['X-Request-Id', requestId, 'Content-Length', length, 'Connection', 'close']
   const headers = [...jsonHeaders, 'Date', new Date().toUTCString(), ...own]
-  // Names and values in turn.
+  // Each name, then its value.
   const lines = headers.map((text, at) => (at % 2 ? `${text}\r\n` : `${text}: `))
   return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }

@@ -33,7 +33,7 @@ export const documentSender = (document: string): RequestHandler =>
   sender([...publicHeaders, ...forAnyPage], Buffer.from(document))
 
 /**
- * Returns the handler that sends a file with these headers, names and values in turn: compressed by gzip if the
+ * Returns the handler that sends a file with these headers, each name before its value: compressed by gzip if the
  * client accepts that, and as 304 without content if it has the file (RFC 9110, section 13.1.2). The file is sent
  * from memory: a client that never reads would keep an opened one open.
  */

@@ -44,14 +44,14 @@ export interface Match {
   /** The number of calls: of a batch, up to its maximum. */
   count: number
   readsBody: boolean
-  /** Headers of every response, errors included: names and values in turn. */
+  /** Headers of every response, errors included: each name, then its value. */
   headers: readonly string[]
 }
 
 /** A response. */
 export interface Reply {
   status: number
-  /** Names and values in turn. */
+  /** Each name, then its value. */
   headers: readonly string[]
   body: string
   /** Those of the calls of a batch, for the log. */

@@ -36,7 +36,7 @@ export interface Route extends RestMeta {
   locationParts: Part[] | undefined
   /** The status of a success. */
   status: 200 | 201 | 204
-  /** Headers of every response, errors included: names and values in turn. */
+  /** Headers of every response, errors included: each name, then its value. */
   headers: readonly string[]
   headersOfSuccess: readonly string[]
   /** Whether the procedure has an input. */
@@ -57,7 +57,7 @@ const PARAMETER = /\{(.+?)\}/
 
 /** Returns the parts of a path template: `/pets/{petId}` has the text `/pets/` and the name `petId`. */
 export function partsOf(template: string): Part[] {
-  // A split by a pattern with a group has the texts and the groups in turn.
+  // A split by a pattern with a group has a text, a group, a text, and so on.
   const parts = template
     .split(PARAMETER)
     .map((part, at) => (at % 2 ? { name: part } : { text: part }))
@@ -125,9 +125,9 @@ function routeOf(operation: Operation, rest: RestMeta, baseUrl: string): Route {
   const inPath = namesIn(pathParts)
   const others = Object.keys(fields).filter((field) => !inPath.includes(field))
   const locationParts = creates === undefined ? undefined : partsOf(creates)
-  const made = output instanceof z.ZodObject ? output.shape : {}
+  const inOutput = output instanceof z.ZodObject ? output.shape : {}
   for (const field of namesIn(locationParts ?? [])) {
-    const isKnown = field in made || inPath.includes(field)
+    const isKnown = field in inOutput || inPath.includes(field)
     need(isKnown, `creates {${field}}, which its output and its path lack`)
   }
   need(!isPaged || 'cursor' in fields, 'returns a page, so it needs the inputs of pagingInputs(…)')
