@@ -1,4 +1,4 @@
-/** The record of a request: what the pipeline learns of it, for its log line and the metrics. */
+/** The record of a request: what the server and the pipeline learn of it, for its log line and the metrics. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
@@ -32,11 +32,10 @@ export class RequestRecord {
   keyPrefix: string | undefined
   /** What the client spoke in place of HTTP/1.1, where that is known. */
   protocol: string | undefined
-  /** Those of the calls of a batch. The log has a line for each. */
-  outcomes: CallOutcome[] | undefined
   // Private: the log writes all other fields. Express changes the URL of the request.
   readonly #url: string
   readonly #start = performance.now()
+  #outcomes: readonly CallOutcome[] | undefined
 
   constructor(requestId = randomUUID() as string, method?: string, url = '') {
     this.requestId = requestId
@@ -49,9 +48,22 @@ export class RequestRecord {
     return readablePath(this.#url)
   }
 
-  /** Notes how long the request has taken. */
-  stop(): void {
+  /** Notes what became of the calls of a batch. */
+  noteBatch(outcomes: readonly CallOutcome[]): void {
+    this.#outcomes = outcomes
+  }
+
+  /**
+   * Notes the end of the request: `status` is that of its answer, undefined if that was not sent. Returns the
+   * outcomes of a batch that was answered.
+   */
+  end(status: number | undefined): readonly CallOutcome[] | undefined {
     this.duration = Math.round((performance.now() - this.#start) * 10) / 10
+    if (this.operation === undefined) this.path = this.readablePath
+    // A batch whose client closed the connection has one line: none of its calls was answered.
+    if (status === undefined) return undefined
+    this.status = status
+    return this.#outcomes
   }
 }
 

@@ -8,6 +8,7 @@ import { Connection, connectionOf } from './connection.ts'
 import { jsonHeaders } from './headers.ts'
 import { ClientMemory } from './memory.ts'
 import { protocolOf } from './protocol.ts'
+import { type CallOutcome, newRecord, type RequestRecord, recordOf } from './record.ts'
 import { answer } from './respond.ts'
 
 // An `import` would evaluate all exports (https://nodejs.org/api/process.html#processgetbuiltinmoduleid). One of
@@ -38,9 +39,12 @@ type OnRequest = (req: IncomingMessage, res: ServerResponse) => number
 /** What hears of each request: observe/telemetry.ts. */
 export interface Observer {
   /** A request begins. */
-  begin(req: IncomingMessage, res: ServerResponse): void
-  /** A request is over: its answer was sent, or the client has closed the connection. */
-  end(res: ServerResponse): void
+  begin(record: RequestRecord): void
+  /**
+   * A request is over: its answer was sent, or the client has closed the connection. `outcomes` are those of the
+   * calls of a batch that was answered.
+   */
+  end(res: ServerResponse, outcomes: readonly CallOutcome[] | undefined): void
   /** The server rejects a request before the app, or what is none, of a `protocol` that it knows. Returns its new id. */
   refuse(status: number, ipAddress: string | undefined, protocol?: string): string
 }
@@ -110,7 +114,7 @@ export class HttpServer {
     }
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     connection.begin(res, this.#isStopping || req.headers.upgrade !== undefined)
-    this.#observer.begin(req, res)
+    this.#observer.begin(newRecord(req, res))
     res.on('close', () => this.#end(res))
     if (req.httpVersionMajor !== 1) {
       this.#refuse(connection, NOT_HTTP)
@@ -144,7 +148,8 @@ export class HttpServer {
   /** The answer was sent, or the connection is closed. */
   #end(res: ServerResponse): void {
     const { req } = res
-    this.#observer.end(res)
+    const outcomes = recordOf(res).end(res.writableFinished ? res.statusCode : undefined)
+    this.#observer.end(res, outcomes)
     connectionOf(req.socket).over(req, this.#isStopping)
   }
 

@@ -1,9 +1,9 @@
 /** The log line and the metrics of each request, and what its span gains. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Trust } from '../config/config.ts'
 import { NAME } from '../config/product.ts'
-import { type CallOutcome, newRecord, RequestRecord, recordOf } from '../http/record.ts'
+import { type CallOutcome, RequestRecord, recordOf } from '../http/record.ts'
 import { ipAddressOf } from '../http/request.ts'
 import type { Observer } from '../http/server.ts'
 import { activeSpan } from './span.ts'
@@ -34,8 +34,7 @@ export class Telemetry implements Observer {
     this.#metrics = metrics
   }
 
-  begin(req: IncomingMessage, res: ServerResponse): void {
-    const record = newRecord(req, res)
+  begin(record: RequestRecord): void {
     const span = activeSpan()
     if (!span) return
     const { traceId, spanId } = span.spanContext()
@@ -44,35 +43,28 @@ export class Telemetry implements Observer {
     span.setAttribute('url.path', record.readablePath) // it may have an API key by mistake
   }
 
-  end(res: ServerResponse): void {
+  end(res: ServerResponse, outcomes: readonly CallOutcome[] | undefined): void {
     const record = recordOf(res)
-    const { outcomes } = record
-    record.outcomes = undefined // the log would write them into each line
-    record.stop()
-    if (record.operation === undefined) record.path = record.readablePath
     if ((record.keyId ?? record.holder) === undefined)
       record.address = plain(ipAddressOf(res.req, this.#trust))
-    // A batch whose client closed the connection has one line: none of its calls was answered.
-    if (res.writableFinished) record.status = res.statusCode
-    this.#report(record, res.writableFinished ? outcomes : undefined)
-  }
-
-  refuse(status: number, ipAddress: string | undefined, protocol?: string): string {
-    const record = new RequestRecord()
-    this.#report(Object.assign(record, { status, address: plain(ipAddress), protocol }))
-    return record.requestId
-  }
-
-  /** The calls of a batch have one duration, and a line and a count each, for which the record is changed. */
-  #report(record: RequestRecord, outcomes?: CallOutcome[]): void {
     this.#metrics?.time(record)
-    if (!outcomes) this.#count(record)
+    if (!outcomes) this.#write(record)
+    // The calls of a batch have one duration, and a line and a count each, for which the record is changed.
     for (const { operation, status } of outcomes ?? []) {
-      this.#count(Object.assign(record, { operation, status }))
+      this.#write(Object.assign(record, { operation, status }))
     }
   }
 
-  #count(record: RequestRecord): void {
+  refuse(status: number, ipAddress: string | undefined, protocol?: string): string {
+    const address = plain(ipAddress)
+    const record = Object.assign(new RequestRecord(), { status, address, protocol })
+    this.#metrics?.time(record)
+    this.#write(record)
+    return record.requestId
+  }
+
+  /** Counts a call, and logs it. */
+  #write(record: RequestRecord): void {
     this.#metrics?.count(record)
     if (this.#isWorthALine(record)) this.#log.info(record, 'request')
   }

@@ -136,13 +136,18 @@ async function answerCalls(
     const { createContext } = service
     const calls = createContext ? await withContext(own, createContext) : own
     const reply = await surface.reply(calls, match, body)
-    record.outcomes = reply.outcomes
-    for (const { error, operation } of reply.outcomes ?? []) {
-      if (error) service.report(error, record, operation)
-    }
+    if (reply.outcomes) noteBatch(service, record, reply.outcomes)
     answer(res, reply.status, reply.headers, reply.body)
   } catch (thrown) {
     answerError(service, res, surface, headers, thrown)
+  }
+}
+
+/** Notes what became of the calls of a batch, and logs their 5xx errors. */
+function noteBatch(service: Service, record: RequestRecord, outcomes: Outcome[]): void {
+  record.noteBatch(outcomes)
+  for (const { error, operation } of outcomes) {
+    if (error) service.report(error, record, operation)
   }
 }
 
