@@ -13,40 +13,29 @@ const PIPELINED_REQUEST = 6_000
 /** Requests that a client may send before the answer to its first one. None of them is done. */
 const MAX_PIPELINED = 100
 
-export type State = 'idle' | 'answering' | 'last' | 'closing'
-export type Event = 'request' | 'lastRequest' | 'refusal' | 'answered' | 'end'
+type State = 'idle' | 'answering' | 'last' | 'closing'
+type Event = 'request' | 'lastRequest' | 'refusal' | 'answered' | 'end'
 
 /**
- * Returns the next state of a connection:
+ * The state of a connection after an event, by the state before it:
  *
- * | State | The connection | request | lastRequest | refusal | answered | end |
- * |---|---|---|---|---|---|---|
- * | `idle` | waits for a request | `answering` | `last` | `closing` | `idle` | `closing` |
- * | `answering` | has an answer that the client has not taken in full | `last` | `last` | `last` | `idle` | `closing` |
- * | `last` | has one, and closes after it | `last` | `last` | `last` | `closing` | `closing` |
- * | `closing` | waits for the client to end its side | `closing` | `closing` | `closing` | `closing` | `closing` |
- *
- * - `request`: the head of a request has arrived. Behind an answer that is not over, the request is not done,
- *   and the answer closes the connection (RFC 9112, section 9.3.2).
- * - `lastRequest`: the head of a request after which the connection closes.
- * - `refusal`: what has arrived is not HTTP, or has not arrived in time.
- * - `answered`: the answer is over, and its request has arrived in full.
- * - `end`: Node has sent the last answer, or an answer is over that no request can follow.
+ * - `idle`: it waits for a request.
+ * - `answering`: it has an answer that the client has not taken in full.
+ * - `last`: it has one, and closes after it.
+ * - `closing`: it waits for the client to end its side.
  */
-export function stateAfter(event: Event, state: State): State {
-  if (state === 'closing') return 'closing'
-  switch (event) {
-    case 'request':
-      return state === 'idle' ? 'answering' : 'last'
-    case 'lastRequest':
-      return 'last'
-    case 'refusal':
-      return state === 'idle' ? 'closing' : 'last'
-    case 'answered':
-      return state === 'last' ? 'closing' : 'idle'
-    case 'end':
-      return 'closing'
-  }
+const STATES: Readonly<Record<Event, Readonly<Record<State, State>>>> = {
+  // The head of a request has arrived. Behind an answer that is not over, the request is not done, and the answer
+  // closes the connection (RFC 9112, section 9.3.2).
+  request: { idle: 'answering', answering: 'last', last: 'last', closing: 'closing' },
+  // The head of a request after which the connection closes.
+  lastRequest: { idle: 'last', answering: 'last', last: 'last', closing: 'closing' },
+  // What has arrived is not HTTP, or has not arrived in time.
+  refusal: { idle: 'closing', answering: 'last', last: 'last', closing: 'closing' },
+  // The answer is over, and its request has arrived in full.
+  answered: { idle: 'idle', answering: 'idle', last: 'closing', closing: 'closing' },
+  // Node has sent the last answer, or an answer is over that no request can follow.
+  end: { idle: 'closing', answering: 'closing', last: 'closing', closing: 'closing' },
 }
 
 const CONNECTION = Symbol('connection')
@@ -128,7 +117,7 @@ export class Connection {
   /** The answer was sent, or the connection is closed. */
   over({ complete }: IncomingMessage, isStopping: boolean): void {
     this.#current = undefined
-    this.countRequest(0)
+    if (this.#ofRequest > 0) this.countRequest(0)
     this.#bytesBefore = this.socket.bytesRead
     this.next(isStopping || !complete ? 'end' : 'answered')
   }
@@ -138,7 +127,7 @@ export class Connection {
    * sent; entering `closing` ends this side.
    */
   next(event: Event): void {
-    this.#state = stateAfter(event, this.#state)
+    this.#state = STATES[event][this.#state]
     const current = this.#current
     if (this.#state === 'last' && current && !current.headersSent) current.shouldKeepAlive = false
     if (this.#state === 'closing') this.#close()
