@@ -55,7 +55,7 @@ export class Connection {
   #ofPipelined = 0
   /** Bytes that had been read when the last answer was sent. */
   #bytesBefore = 0
-  /** Bytes that count of the request that waits for its answer. */
+  /** Bytes that count of the request. */
   #ofRequest = 0
 
   /** `memory` is that of all connections of the server. */
@@ -90,14 +90,14 @@ export class Connection {
   }
 
   /**
-   * Sets the bytes of the request that waits for its answer, until it is answered: see ClientMemory. Returns false,
-   * and changes nothing, if all requests would hold too much.
+   * Sets the bytes of the request that waits, until its answer is over: see ClientMemory. Returns false, and changes
+   * nothing, if all requests would hold too much.
    */
   countRequest(bytes: number): boolean {
-    // A client that has left waits no longer.
-    const counted = this.#memory.recount(this.#ofRequest, this.#current ? bytes : 0)
-    this.#ofRequest = counted ?? this.#ofRequest
-    return counted !== undefined
+    const counted = this.#current ? bytes : 0 // a client that has left waits no longer
+    if (!this.#memory.countRequests(counted - this.#ofRequest)) return false
+    this.#ofRequest = counted
+    return true
   }
 
   /** Begins the answer to a request. */

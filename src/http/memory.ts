@@ -4,9 +4,6 @@ import type { Socket } from 'node:net'
 /** Bytes that all connections may hold together, and again all requests that wait: an eighth of the heap in a container of 512 MB. */
 const LIMIT = 32 * 1024 * 1024
 
-/** Bytes of a usual request, which is not counted, so that large ones refuse no usual one: the queue of the database bounds how many wait. */
-const USUAL = 4_096
-
 /** What the connections of a server hold. */
 export class ClientMemory {
   /**
@@ -34,14 +31,13 @@ export class ClientMemory {
   }
 
   /**
-   * Changes the bytes of a request that waits, and returns what counts of them. Returns undefined, and changes
-   * nothing, if it would need more than the limit together with all others: to destroy those would lose their answers.
+   * Counts so many more bytes of requests that wait, or fewer. Returns false, and changes nothing, if all of them
+   * would hold more than the limit: to destroy others would lose their answers.
    */
-  recount(before: number, bytes: number): number | undefined {
-    const counted = bytes > USUAL ? bytes : 0
-    const total = this.#ofRequests + counted - before
-    if (counted > before && total > LIMIT) return undefined
+  countRequests(more: number): boolean {
+    const total = this.#ofRequests + more
+    if (more > 0 && total > LIMIT) return false
     this.#ofRequests = total
-    return counted
+    return true
   }
 }

@@ -20,8 +20,6 @@ export function answer(
   if (res.headersSent) return
   // No other request can follow the rest of this body.
   if (!res.req.complete) res.shouldKeepAlive = false
-  const connection = connectionOf(res.req.socket)
-  connection.countRequest(0)
   const list = [...headers, 'X-Request-Id', recordOf(res).requestId]
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   if (status !== 204 && status !== 304) list.push('Content-Length', String(length))
@@ -30,6 +28,7 @@ export function answer(
   res.end(body, length === body.length ? 'latin1' : 'utf8')
   const { socket } = res
   if (!socket || socket.writableLength === 0) return
+  const connection = connectionOf(socket)
   connection.hold(socket.writableLength)
   res.once('close', () => connection.hold(0))
 }

@@ -20,7 +20,7 @@ export type Authenticator = ReturnType<typeof createAuthenticator>
 export function createAuthenticator(
   db: Database,
   log: Logger,
-  onLookUp: (wasCached: boolean) => void = () => {},
+  onLookUp?: (wasCached: boolean) => void,
 ) {
   // By the key itself, because its hash would take 3 µs of each request. Each is trusted until a time of
   // performance.now().
@@ -44,7 +44,7 @@ export function createAuthenticator(
     known(key: string): KeyCaller | undefined {
       const found = cache.get(key)
       if (!found || found.until <= performance.now()) return undefined
-      onLookUp(true)
+      onLookUp?.(true)
       usedKeys.add(found.caller.keyId)
       return found.caller
     },
@@ -56,7 +56,7 @@ export function createAuthenticator(
      */
     async find(key: string, deadline: Deadline): Promise<KeyCaller | undefined> {
       if (visiblePrefix(key) === undefined) return undefined
-      onLookUp(false)
+      onLookUp?.(false)
       // Spans count from before the query, because the key may be revoked or expire while it runs.
       const began = performance.now()
       const found = await findKey(db, hashKey(key), deadline)

@@ -1,7 +1,7 @@
 /** The caller of a request: by its API key, by an authenticator of the product, or anyone. */
-import type { ServerResponse } from 'node:http'
-import { Deadline } from '../../db/index.ts'
-import { CLIENT_GONE, problem } from '../errors/problem.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Deadline } from '../../db/index.ts'
+import { problem } from '../errors/problem.ts'
 import { gatheringBytes } from '../http/body.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import { recordOf } from '../http/record.ts'
@@ -17,7 +17,7 @@ import {
   withoutCaller,
 } from '../procedure/authentication.ts'
 import { RequestHeaders } from '../procedure/headers.ts'
-import { holdRequest } from './waiting.ts'
+import { endWait, startWait } from './waiting.ts'
 
 /** What determines callers. */
 export interface Authenticating {
@@ -33,16 +33,6 @@ export interface Authenticating {
 }
 
 /**
- * Returns a deadline in so many milliseconds, or when the connection closes: the client has left, or sent what was
- * refused. A deadline that is over, as after the answer, is not given up any more.
- */
-export function deadlineOf(res: ServerResponse, timeout: number): Deadline {
-  const deadline = new Deadline(timeout)
-  res.on('close', () => deadline.giveUp(CLIENT_GONE))
-  return deadline
-}
-
-/**
  * Returns the caller of a request, which may call what the request matches, and counts its calls, unless `count` is
  * 0. Throws UNAUTHORIZED without valid credentials, FORBIDDEN, TOO_MANY_REQUESTS, and the errors of the look-up.
  */
@@ -52,7 +42,10 @@ export async function callerOf(
   { type, isPublic }: { type: 'query' | 'mutation'; isPublic: boolean },
   count: number,
 ): Promise<Caller> {
-  const caller = isPublic ? anyone(service, res, count) : await identified(service, res, count)
+  const { authentication } = service
+  let caller = isPublic ? anyone(service, res, count) : undefined
+  if (!caller && authentication) caller = await authenticated(service, authentication, res, count)
+  caller ??= knownCaller(service, res, count) ?? (await lookUpCaller(service, res, count))
   if (type === 'mutation') checkMayWrite(service, res, caller)
   return caller
 }
@@ -61,11 +54,6 @@ function anyone({ rateLimit }: Authenticating, res: ServerResponse, count: numbe
   if (count > 0) rateLimit?.countIpAddress(res, count)
   return ANYONE
 }
-
-const identified = (service: Authenticating, res: ServerResponse, count: number) =>
-  service.authentication
-    ? authenticated(service, service.authentication, res, count)
-    : callerByKey(service, res, count)
 
 /** Throws FORBIDDEN unless the caller may call a mutation from where the request comes. */
 function checkMayWrite(
@@ -78,19 +66,24 @@ function checkMayWrite(
   if (!origins.includes(req.headers.origin ?? '')) throw problem('wrongOrigin')
 }
 
-function callerByKey(
-  service: Authenticating,
+/** Returns what a request has in the place of an API key, as `tokenOf` does. */
+function tokenIn(req: IncomingMessage): string | undefined {
+  const token = tokenOf(req.headers.authorization)
+  // Of several Authorization headers none is valid: a proxy may have checked another than this service.
+  return token && countHeader(req, 'authorization') > 1 ? '' : token
+}
+
+/** Returns the caller by an API key that the cache has. */
+function knownCaller(
+  { authenticator, rateLimit }: Authenticating,
   res: ServerResponse,
   count: number,
-): Caller | Promise<Caller> {
-  const { req } = res
-  const sent = tokenOf(req.headers.authorization)
-  // Of several Authorization headers none is valid: a proxy may have checked another than this service.
-  const token = sent && countHeader(req, 'authorization') > 1 ? '' : sent
-  const caller = token && service.authenticator.known(token)
-  if (!caller) return lookUpCaller(service, res, count, token)
+): Caller | undefined {
+  const token = tokenIn(res.req)
+  const caller = token ? authenticator.known(token) : undefined
+  if (!caller) return undefined
   recordOf(res).keyId = String(caller.keyId)
-  if (count > 0) service.rateLimit?.countKey(res, caller.keyId, count)
+  if (count > 0) rateLimit?.countKey(res, caller.keyId, count)
   return caller
 }
 
@@ -99,25 +92,21 @@ async function lookUpCaller(
   service: Authenticating,
   res: ServerResponse,
   count: number,
-  token: string | undefined,
 ): Promise<Caller> {
-  const { authenticator, timeout } = service
+  const { authenticator, authentication } = service
   const rateLimit = count > 0 ? service.rateLimit : undefined
   const record = recordOf(res)
+  const token = tokenIn(res.req)
   const prefix = visiblePrefix(token ?? '')
   if (record.keyId === undefined) record.keyPrefix = prefix
   // A key that was valid before is not rejected because of other callers at its IP address.
   const isCounted = !token || !authenticator.remembers(token)
   if (isCounted) rateLimit?.countIpAddress(res, count)
-  if (token === undefined) throw withoutCaller(service.authentication, token)
-  holdRequest(res.req, gatheringBytes(res.req))
-  // A look-up that took longer would be out of date at its end.
-  using deadline = deadlineOf(res, Math.min(timeout, KEY_LIFETIME))
-  const caller = await authenticator.find(token, deadline)
-  holdRequest(res.req, 0) // readBody counts what gathers now
+  if (token === undefined) throw withoutCaller(authentication, token)
+  const caller = await lookUp(service, res, (deadline) => authenticator.find(token, deadline))
   if (!caller) {
     Object.assign(record, { keyId: undefined, keyPrefix: prefix }) // it was valid before a slow body
-    throw withoutCaller(service.authentication, token)
+    throw withoutCaller(authentication, token)
   }
   record.keyId = String(caller.keyId)
   record.keyPrefix = undefined
@@ -126,32 +115,44 @@ async function lookUpCaller(
   return caller
 }
 
-/** Counts for the client's IP address first, as for an API key that is not cached. */
+/**
+ * Returns the caller that the product's authenticator finds; undefined for a request that may have an API key
+ * instead. Counts for the client's IP address first, as for an API key that is not cached.
+ */
 async function authenticated(
   service: Authenticating,
   authentication: Authentication,
   res: ServerResponse,
   count: number,
-): Promise<Caller> {
+): Promise<Caller | undefined> {
   const rateLimit = count > 0 ? service.rateLimit : undefined
   const record = recordOf(res)
   record.holder = undefined // it was valid before a slow body
   rateLimit?.countIpAddress(res, count)
-  holdRequest(res.req, gatheringBytes(res.req))
-  using deadline = deadlineOf(res, Math.min(service.timeout, KEY_LIFETIME))
   // Of several Authorization headers none is valid, as with API keys.
   const isClear = countHeader(res.req, 'authorization') < 2
   const headers = new RequestHeaders(res.req.headers, isClear)
-  const request = { headers, signal: deadline.signal }
-  const caller = await deadline.limit(authenticate(authentication, request))
-  holdRequest(res.req, 0)
-  if (caller) rateLimit?.refundIpAddress(res, count)
-  if (!caller) {
-    if (!authentication.besideApiKeys) throw unauthorized(authentication)
-    rateLimit?.refundIpAddress(res, count)
-    return await callerByKey(service, res, count)
-  }
+  const caller = await lookUp(service, res, (deadline) =>
+    deadline.limit(authenticate(authentication, { headers, signal: deadline.signal })),
+  )
+  if (!caller && !authentication.besideApiKeys) throw unauthorized(authentication)
+  rateLimit?.refundIpAddress(res, count)
+  if (!caller) return undefined
   record.holder = caller.holder
   rateLimit?.countHolder(res, caller.holder, count)
   return caller
+}
+
+/** Returns what `find` finds within the deadline of a look-up. */
+async function lookUp<Found>(
+  { timeout }: Authenticating,
+  res: ServerResponse,
+  find: (deadline: Deadline) => Promise<Found>,
+): Promise<Found> {
+  // A look-up that took longer would be out of date at its end.
+  const limit = Math.min(timeout, KEY_LIFETIME)
+  using deadline = startWait(res, limit, gatheringBytes(res.req))
+  const found = await find(deadline)
+  endWait(res)
+  return found
 }

@@ -17,8 +17,8 @@ import {
   withContext,
 } from '../procedure/call.ts'
 import { RequestHeaders } from '../procedure/headers.ts'
-import { type Authenticating, callerOf, deadlineOf } from './caller.ts'
-import { holdRequest } from './waiting.ts'
+import { type Authenticating, callerOf } from './caller.ts'
+import { startWait } from './waiting.ts'
 
 /** How a surface matches requests, and reads and writes what they carry. */
 export interface Surface<Matched extends Match = Match> {
@@ -125,8 +125,7 @@ async function answerCalls(
     // The key, or its right to write, may have been revoked while the rest arrived. Nothing is counted twice.
     if (!hasArrived) caller = await callerOf(service, res, match, 0)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
-    holdRequest(req, body?.length ?? 0)
-    using deadline = deadlineOf(res, service.timeout)
+    using deadline = startWait(res, service.timeout, body?.length ?? 0)
     // Node joins several such headers with ", ", and the result is not a valid key.
     const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
     const record = recordOf(res)
