@@ -26,7 +26,7 @@ export interface Surface<Matched extends Match = Match> {
   /** Returns undefined for a path that the surface lacks. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST. */
   match(req: IncomingMessage, target: Target): Matched | undefined
   /** Reads the input, runs the operation, and encodes the output. Throws the error of the request. */
-  reply(calls: CallsOfRequest, match: Matched, body: Body | undefined): Promise<Reply>
+  reply(request: CallsOfRequest, match: Matched, body: Body | undefined): Promise<Reply>
   /** Returns the body of an error. */
   encodeError(error: Problem): string
 }
@@ -64,7 +64,7 @@ export interface Outcome extends CallOutcome {
   error?: Problem
 }
 
-/** The services of a process that all requests use. */
+/** What all requests of a process use. Their calls see the part of it that is `Shared`. */
 export interface Service extends Shared, Authenticating {
   /** Returns what the product adds to `ctx` of the calls of a request. */
   readonly createContext: CreateContext | undefined
@@ -87,7 +87,6 @@ export function serve(
     try {
       const match = surface.match(res.req, target)
       if (!match) continue
-      nameRequest(recordOf(res), surface, match)
       void answerCalls(service, res, surface, match)
       return match.count
     } catch (thrown) {
@@ -100,13 +99,6 @@ export function serve(
 
 const BAD_URL = problem('invalidUrl')
 
-/** Names what is called, in the record of the request and its span. */
-function nameRequest(record: RequestRecord, surface: Surface, { name, template }: Match): void {
-  record.surface = surface.name
-  record.operation = name
-  if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', template)
-}
-
 async function answerCalls(
   service: Service,
   res: ServerResponse,
@@ -114,7 +106,11 @@ async function answerCalls(
   match: Match,
 ): Promise<void> {
   const { req } = res
-  const { type, count, readsBody, headers } = match
+  const { name, type, count, readsBody, headers } = match
+  const record = recordOf(res)
+  record.surface = surface.name
+  record.operation = name
+  if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', match.template)
   try {
     checkHost(req)
     const hasArrived = req.complete
@@ -126,15 +122,18 @@ async function answerCalls(
     if (!hasArrived) caller = await callerOf(service, res, match, 0)
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
     using deadline = startWait(res, service.timeout, body?.length ?? 0)
-    // Node joins several such headers with ", ", and the result is not a valid key.
-    const idempotencyHeader = req.headers['idempotency-key'] as string | undefined
-    const record = recordOf(res)
-    const report = (error: Problem, name: string) => service.report(error, record, name)
-    const sent = new RequestHeaders(req.headers)
-    const own = { shared: service, caller, deadline, headers: sent, idempotencyHeader, report }
+    const request: CallsOfRequest = {
+      shared: service,
+      caller,
+      deadline,
+      headers: new RequestHeaders(req.headers),
+      // Node joins several such headers with ", ", and the result is not a valid key.
+      idempotencyHeader: req.headers['idempotency-key'] as string | undefined,
+      report: (error, name) => service.report(error, record, name),
+    }
     const { createContext } = service
-    const calls = createContext ? await withContext(own, createContext) : own
-    const reply = await surface.reply(calls, match, body)
+    const inContext = createContext ? await withContext(request, createContext) : request
+    const reply = await surface.reply(inContext, match, body)
     if (reply.outcomes) noteBatch(service, record, reply.outcomes)
     answer(res, reply.status, reply.headers, reply.body)
   } catch (thrown) {

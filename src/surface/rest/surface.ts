@@ -60,22 +60,26 @@ const placesOf = (routes: Route[]) =>
     })
 
 async function reply(
-  calls: CallsOfRequest,
+  request: CallsOfRequest,
   match: RestMatch,
-  sent: Body | undefined,
+  body: Body | undefined,
 ): Promise<Reply> {
   const { route } = match
-  const input = readInput(match, sent)
-  const output = await route.operation.run(calls, () => (route.takesInput ? input : undefined))
+  // Read at once, because links need it, too. It has no unknown field, which may be large.
+  const input = readInput(match, body)
+  const output = await route.operation.run(request, () => (route.takesInput ? input : undefined))
   if (route.isPaged) return replyWithPage(route, input, output as Page)
-  const { status, headersOfSuccess: headers, locationParts, baseUrl } = route
-  if (status === 204) return { status, headers, body: '' }
-  if (!locationParts) return { status, headers, body: JSON.stringify(replaceBigints(output)) }
-  // RFC 9110, section 10.2.2. `routesOf` checks that the output or the path has the parameters. First,
-  // because the output is changed then.
-  const location = baseUrl + pathOf(locationParts, input, output as Fields)
-  const body = JSON.stringify(replaceBigints(output))
-  return { status, headers: [...headers, 'Location', location], body }
+  if (route.locationParts) return replyWithLocation(route, input, output as Fields)
+  const { status, headersOfSuccess: headers } = route
+  return { status, headers, body: status === 204 ? '' : JSON.stringify(replaceBigints(output)) }
+}
+
+/** Adds the `Location` (RFC 9110, section 10.2.2). `routesOf` checks that the output or the path has its parameters. */
+function replyWithLocation(route: Route, input: Fields, output: Fields): Reply {
+  const { status, headersOfSuccess, locationParts = [], baseUrl } = route
+  const location = baseUrl + pathOf(locationParts, input, output) // first: the output is changed then
+  const headers = [...headersOfSuccess, 'Location', location]
+  return { status, headers, body: JSON.stringify(replaceBigints(output)) }
 }
 
 /** Adds the `Link` (RFC 8288) to the next page. `input` is the request before its validation. */
@@ -115,16 +119,24 @@ function readInput(
   for (const { name, readText } of pathParameters) {
     input[name] = readText(decode(name, inPath[index++] as string)) // a match has all parameters
   }
-  if (queryText === '') return input
-  const query = parseQuery(queryText, '&', '=', { maxKeys: 0 })
-  for (const { name, readText, isList } of queryParameters) {
-    const text = query[name]
-    if (text === undefined) continue
-    if (isList) input[name] = [text].flat().map(readText)
-    // Another parameter that is repeated stays a list, which its schema rejects.
-    else input[name] = typeof text === 'string' ? readText(text) : text
-  }
+  if (queryText !== '') readQuery(queryText, queryParameters, input)
   return input
+}
+
+/** Adds the parameters of a query to the input. */
+function readQuery(
+  text: string,
+  parameters: Route['queryParameters'],
+  input: Record<string, unknown>,
+): void {
+  const query = parseQuery(text, '&', '=', { maxKeys: 0 })
+  for (const { name, readText, isList } of parameters) {
+    const value = query[name]
+    if (value === undefined) continue
+    if (isList) input[name] = [value].flat().map(readText)
+    // Another parameter that is repeated stays a list, which its schema rejects.
+    else input[name] = typeof value === 'string' ? readText(value) : value
+  }
 }
 
 function decode(name: string, text: string): string {

@@ -70,16 +70,16 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
         input,
       }
     },
-    async reply(calls, match, body) {
+    async reply(request, match, body) {
       const { isBatch, named, requestHeaders } = match
-      if (named.length > 1) checkSeveral(named, calls.idempotencyHeader)
+      if (named.length > 1) checkSeveral(named, request.idempotencyHeader)
       const asksForLines = acceptsLines(requestHeaders)
       if (!isBatch) {
         if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
-        const [running] = startCalls(calls, match, body, runCall)
+        const [running] = startCalls(request, match, body, runCall)
         return { status: 200, headers: HEADERS, body: envelope({ output: await running }) }
       }
-      const outcomes = await Promise.all(startCalls(calls, match, body, outcomeOf))
+      const outcomes = await Promise.all(startCalls(request, match, body, outcomeOf))
       const reply = batchReply(outcomes)
       if (!asksForLines) return reply
       return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
@@ -93,7 +93,7 @@ const isMutation = ({ operation }: Named) => operation?.type === 'mutation'
 
 /** A call as a client has sent it, but for its input. */
 interface SentCall extends Named {
-  calls: CallsOfRequest
+  request: CallsOfRequest
   method: string
   /** The index in its batch. */
   at: number
@@ -103,24 +103,24 @@ interface SentCall extends Named {
 
 /** Begins the calls of a request by `run`. */
 function startCalls<Result>(
-  calls: CallsOfRequest,
+  request: CallsOfRequest,
   { method, isBatch, named, input }: TrpcMatch,
   body: Body | undefined,
   run: (call: SentCall, encoded: unknown) => Promise<Result>,
 ): Promise<Result>[] {
   const inputs = inputsOf(method === 'GET' ? input : body?.take(), method, isBatch)
-  return named.map((one, at) => run({ ...one, calls, method, at }, inputs[at]))
+  return named.map((one, at) => run({ ...one, request, method, at }, inputs[at]))
 }
 
 /** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
 function runCall(sent: SentCall, encoded: unknown): Promise<unknown> {
-  const { calls, method, name, operation, at } = sent
+  const { request, method, name, operation, at } = sent
   if (!operation) throw new Problem('NOT_FOUND', `There is no procedure with the name ${name}`)
   const accepted = isMutation(sent) ? 'POST' : 'GET'
   if (method !== accepted) throw methodNotSupported(method, accepted)
   // A call that waits for a middleware keeps the text, whose values may be many times as large.
   const readInput = () => (encoded === undefined ? encoded : decodeInput(encoded))
-  return runOperation(operation, calls, readInput, at)
+  return runOperation(operation, request, readInput, at)
 }
 
 /** Runs one call of a batch. Never throws. */
