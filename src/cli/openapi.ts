@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import * as resources from '../petstore/resources.ts'
 import { texts } from '../petstore/texts.ts'
-import { operationsOf } from '../procedure/operations.ts'
+import { operationsOf } from '../procedure/definitions.ts'
 import type { Product } from '../process/start.ts'
 import { openApiDocument } from '../surface/rest/openapi/document.ts'
 import { PUBLISHED } from '../surface/rest/openapi/published.ts'

@@ -16,7 +16,7 @@ import {
   type Value,
 } from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
-import type { Operation } from '../procedure/call.ts'
+import type { CalledOperation } from '../procedure/call.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
@@ -58,7 +58,7 @@ const NO_API_KEY = 0n
 export const newKeyOf = (
   holder: bigint | string,
   key: string,
-  { name, rest }: Pick<Operation, 'name' | 'rest'>,
+  { name, rest }: Pick<CalledOperation, 'name' | 'rest'>,
   input: unknown,
 ): NewKey => ({
   api_key_id: typeof holder === 'bigint' ? holder : NO_API_KEY,

@@ -1,13 +1,77 @@
-/** A call, which everything from the surfaces to the stores receives, and the operation that it calls. */
-import type { z } from 'zod'
+/** A call, which everything from the surfaces to the stores receives. */
 import type { Deadline, KeyOfRow, WithDeadline } from '../../db/index.ts'
-import { type Problem, problem } from '../errors/problem.ts'
+import type { Problem } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
-import { transformer } from '../wire/encoding.ts'
 import type { RequestHeaders } from './headers.ts'
-import { check, checkInput } from './inputs.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
-import type { Page } from './paging.ts'
+
+/** What the calls of a request have in common: those of a batch. */
+export interface CallsOfRequest<Stores = unknown> {
+  readonly shared: Shared<Stores>
+  /** The caller, whose API key allows the calls. */
+  readonly caller: Caller
+  /** When everything that the calls wait for ends. */
+  readonly deadline: Deadline
+  /** The headers of the request, but for `Authorization`. */
+  readonly headers: RequestHeaders
+  /** The header Idempotency-Key, unparsed. */
+  readonly idempotencyHeader: string | undefined
+  /** Logs an error of the operation with this name that its answer does not tell. */
+  report(error: Problem, name: string): void
+}
+
+/** A call: `ctx` in resolvers. */
+export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
+  /** What is called. */
+  readonly operation: CalledOperation
+  /**
+   * The user behind the API key of a frontend, where a middleware names one: a text that no two users have. Its
+   * Idempotency-Keys are not those of another one.
+   */
+  readonly actor?: string | undefined
+  /** The checked input; in a middleware, of the inputs before it. */
+  readonly input: unknown
+  /** The stores; those of the transaction in the work of `write` and `writeIdempotent`. */
+  readonly stores: Stores
+  /** An object of its own, which the copies of `ctx` share. */
+  readonly written: Written
+}
+
+/**
+ * What a function of write.ts has returned: a mutation must return it. tRPC gives a resolver the
+ * type of its output, so the type cannot say so.
+ */
+export class Written {
+  #last: { output: unknown } | undefined
+
+  /** Takes note of an output, and returns it. */
+  note<Output>(output: Output): Output {
+    this.#last = { output }
+    return output
+  }
+
+  /** Whether this is the output that was written last. */
+  is(output: unknown): boolean {
+    return this.#last !== undefined && this.#last.output === output
+  }
+}
+
+/** What a call knows of its operation, which is in operation.ts. */
+export interface CalledOperation {
+  /** The name of the procedure, in the log, the metrics and the span, too; in a nested router `pets.list`. */
+  readonly name: string
+  /** A mutation needs an API key that may write. */
+  readonly type: 'query' | 'mutation'
+  /** Undefined for a procedure that tRPC alone has. */
+  readonly rest: RestMeta | undefined
+  /** What its middlewares ask of a call. */
+  readonly access: AccessMeta
+  /**
+   * Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects, and, where
+   * tRPC alone has the procedure, for one without an encoding, such as a function.
+   */
+  checkOutput(output: unknown): unknown
+}
 
 /** What all calls of a process share. `Stores` are those of the product. */
 export interface Shared<Stores = unknown> {
@@ -19,25 +83,6 @@ export interface Shared<Stores = unknown> {
    */
   transact<Result>(work: (stores: Stores) => Promise<Result>, deadline: Deadline): Promise<Result>
   readonly keyedWrites: KeyedWrites
-}
-
-/**
- * What a mutation does, by the call that it receives: `ctx`, with the stores of the transaction. `signal` aborts at
- * the deadline, and is made when it is first asked for.
- */
-export type Work<Context extends Call, Output> = (
-  call: Context & { readonly signal: AbortSignal },
-) => Promise<Output>
-
-/** How a store creates rows of a kind: `create` of write.ts inserts one by it. */
-export interface Creation<Input, Output> {
-  /** Returns the output of a row, by its id and the input. */
-  output(id: bigint, input: Input): Output
-  /**
-   * Inserts a row, and returns its id. With a key, which a store in memory never receives, the row and the key are
-   * stored in one transaction, by one attempt.
-   */
-  insert(call: WithDeadline, input: Input, key?: KeyOfRow): Promise<bigint>
 }
 
 /**
@@ -64,19 +109,23 @@ export interface KeyedWrites {
   ): Promise<Output>
 }
 
-/** What the calls of a request have in common: those of a batch. */
-export interface CallsOfRequest<Stores = unknown> {
-  readonly shared: Shared<Stores>
-  /** The caller, whose API key allows the calls. */
-  readonly caller: Caller
-  /** When everything that the calls wait for ends. */
-  readonly deadline: Deadline
-  /** The headers of the request, but for `Authorization`. */
-  readonly headers: RequestHeaders
-  /** The header Idempotency-Key, unparsed. */
-  readonly idempotencyHeader: string | undefined
-  /** Logs an error of the operation with this name that its answer does not tell. */
-  report(error: Problem, name: string): void
+/**
+ * What a mutation does, by the call that it receives: `ctx`, with the stores of the transaction, and with `signal`, as the
+ * options of its resolver have it.
+ */
+export type Work<Context extends Call, Output> = (
+  call: Context & { readonly signal: AbortSignal },
+) => Promise<Output>
+
+/** How a store creates rows of a kind: `create` of write.ts inserts one by it. */
+export interface Creation<Input, Output> {
+  /** Returns the output of a row, by its id and the input. */
+  output(id: bigint, input: Input): Output
+  /**
+   * Inserts a row, and returns its id. With a key, which a store in memory never receives, the row and the key are
+   * stored in one transaction, by one attempt.
+   */
+  insert(call: WithDeadline, input: Input, key?: KeyOfRow): Promise<bigint>
 }
 
 /**
@@ -101,23 +150,6 @@ export async function withContext(
   return { ...context, ...request }
 }
 
-/** A call: `ctx` in resolvers. */
-export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
-  /** What is called. */
-  readonly operation: Operation
-  /**
-   * The user behind the API key of a frontend, where a middleware names one: a text that no two users have. Its
-   * Idempotency-Keys are not those of another one.
-   */
-  readonly actor?: string | undefined
-  /** The checked input; in a middleware, of the inputs before it. */
-  readonly input: unknown
-  /** The stores; those of the transaction in the work of `write` and `writeIdempotent`. */
-  readonly stores: Stores
-  /** An object of its own, which the copies of `ctx` share. */
-  readonly written: Written
-}
-
 /** The fields of `ctx` that are of the service. A middleware may name the actor. */
 export const OWN: Record<Exclude<keyof Call, 'actor'>, true> = {
   shared: true,
@@ -130,150 +162,4 @@ export const OWN: Record<Exclude<keyof Call, 'actor'>, true> = {
   input: true,
   stores: true,
   written: true,
-}
-
-/**
- * What a function of write.ts has returned: a mutation must return it. tRPC gives a resolver the
- * type of its output, so the type cannot say so.
- */
-export class Written {
-  #last: { output: unknown } | undefined
-
-  /** Takes note of an output, and returns it. */
-  note<Output>(output: Output): Output {
-    this.#last = { output }
-    return output
-  }
-
-  /** Whether this is the output that was written last. */
-  is(output: unknown): boolean {
-    return this.#last !== undefined && this.#last.output === output
-  }
-}
-
-/** Queries write nothing. */
-const NOTHING = new Written()
-
-/** What a resolver receives (https://trpc.io/docs/server/procedures). */
-export class ResolverOptions {
-  readonly ctx: Call
-  readonly input: unknown
-  /** The name of the procedure. */
-  readonly path: string
-  /** The index of the call in its batch. */
-  readonly batchIndex: number
-
-  constructor(ctx: Call, input: unknown, path: string, batchIndex: number) {
-    this.ctx = ctx
-    this.input = input
-    this.path = path
-    this.batchIndex = batchIndex
-  }
-
-  /** Aborts at the deadline. It is made when it is first asked for. */
-  get signal(): AbortSignal {
-    return this.ctx.deadline.signal
-  }
-}
-
-export type Resolver = (options: ResolverOptions) => Promise<unknown>
-
-/** What an operation is made of, beside its resolver. */
-export type Parts = Pick<
-  Operation,
-  'name' | 'type' | 'rest' | 'access' | 'input' | 'output' | 'isPaged'
->
-
-/** A procedure as both surfaces call it; one with middlewares is a ChainedOperation. */
-export class Operation {
-  /** The name of the procedure, in the log, the metrics and the span, too; in a nested router `pets.list`. */
-  readonly name: string
-  /** A mutation needs an API key that may write. */
-  readonly type: 'query' | 'mutation'
-  /** Undefined for a procedure that tRPC alone has. */
-  readonly rest: RestMeta | undefined
-  /** What its middlewares ask of a call. */
-  readonly access: AccessMeta
-  readonly input: z.ZodType
-  /** The schema of the output; in a list, of the items of a page. REST needs it. */
-  readonly output: z.ZodType | undefined
-  /** Whether the resolver returns a page. */
-  readonly isPaged: boolean
-  readonly #resolver: Resolver
-
-  constructor(parts: Parts, resolver: Resolver) {
-    this.name = parts.name
-    this.type = parts.type
-    this.rest = parts.rest
-    this.access = parts.access
-    this.input = parts.input
-    this.output = parts.output
-    this.isPaged = parts.isPaged
-    this.#resolver = resolver
-  }
-
-  /**
-   * Checks the input, calls the resolver, and returns its checked output; of a list, a page. Throws
-   * BAD_REQUEST for an input that its schema rejects, and the errors of the resolver and the middlewares. `readInput`
-   * returns the input as it was sent, or throws; each schema of a procedure with middlewares calls it.
-   * `batchIndex` is that of the call in its batch. tRPC's own call costs 20 µs, because it copies its options
-   * five times, and this one 1 µs. Not async: V8 would keep the input as it was sent, whose unknown fields may be
-   * large, while the call waits.
-   */
-  run(request: CallsOfRequest, readInput: () => unknown, batchIndex = 0): Promise<unknown> {
-    const checked = checkInput(this.input, readInput(), this.name)
-    return this.resolve(this.callOf(request, checked), checked, batchIndex)
-  }
-
-  protected callOf(request: CallsOfRequest, input: unknown): Call {
-    const written = this.type === 'query' ? NOTHING : new Written()
-    return { ...request, operation: this, input, stores: request.shared.stores, written }
-  }
-
-  /** Calls the resolver with a checked input, and returns its checked output. */
-  protected async resolve(call: Call, input: unknown, batchIndex: number): Promise<unknown> {
-    const made = await this.#resolver(new ResolverOptions(call, input, this.name, batchIndex))
-    return this.#outputOf(call, made)
-  }
-
-  /** Returns the output of a resolver, checked. Throws TypeError for one of a mutation that no function has written. */
-  #outputOf(call: Call, made: unknown): unknown {
-    if (this.type === 'query')
-      return this.isPaged ? this.checkPage(made as Page) : this.checkOutput(made)
-    // The output is checked already: before its effect. Here it could be one of an earlier release, kept with
-    // an Idempotency-Key.
-    if (call.written.is(made)) return made
-    const functions = 'write(…), writeIdempotent(…), create(…) or writeElsewhere(…)'
-    throw new TypeError(`The resolver of ${this.name} must return the output of ${functions}`)
-  }
-
-  /**
-   * Returns an output as its schema returns it. Throws INTERNAL_SERVER_ERROR for one that it rejects, and, where
-   * tRPC alone has the procedure, for one without an encoding, such as a function.
-   */
-  checkOutput(output: unknown): unknown {
-    const checked = this.output ? this.#parse(this.output, output) : output
-    if (!this.rest) this.#encode(checked)
-    return checked
-  }
-
-  #parse(schema: z.ZodType, output: unknown): unknown {
-    const { success, data, error } = check(schema, output, this.name)
-    if (success) return data
-    const message = `The output of ${this.name} does not fit its schema`
-    throw problem('internal', new Error(message, { cause: error }))
-  }
-
-  #encode(output: unknown): void {
-    try {
-      transformer.serialize(output)
-    } catch (cause) {
-      const message = `The output of ${this.name} has no encoding in tRPC`
-      throw problem('internal', new Error(message, { cause }))
-    }
-  }
-
-  protected checkPage({ items, next }: Page): Page {
-    return { items: this.checkOutput(items) as unknown[], next }
-  }
 }

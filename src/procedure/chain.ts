@@ -4,8 +4,7 @@
  */
 import type { z } from 'zod'
 import { Problem, problem } from '../errors/problem.ts'
-import { type CallsOfRequest, Operation, OWN, type Parts, type Resolver } from './call.ts'
-import { checkInput } from './inputs.ts'
+import { type CallsOfRequest, OWN } from './call.ts'
 import {
   failure,
   type Middleware,
@@ -17,12 +16,13 @@ import {
   type Success,
   success,
 } from './middleware.ts'
+import { checkInput, Operation, type Parts, type Resolver } from './operation.ts'
 import type { Page } from './paging.ts'
 
 /** A middleware, or the schema of an input. */
 export type Step = Middleware | z.ZodType
 
-/** A procedure that has middlewares. */
+/** A procedure that has middlewares. One without them costs none of this. */
 export class ChainedOperation extends Operation {
   readonly #meta: unknown
   readonly #steps: Step[]

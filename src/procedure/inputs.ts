@@ -1,6 +1,5 @@
-/** The input of a procedure: that of its schemas, which are one where there are several; and how values are checked. */
+/** The input of a procedure: that of its schemas, which are one where there are several. */
 import { z } from 'zod'
-import { problemOfInput } from '../errors/problem.ts'
 import type { RestMeta } from './meta.ts'
 
 /** The input of a procedure without a schema: as in tRPC, undefined for whatever a client sends. */
@@ -44,22 +43,3 @@ const MERGED =
 
 const isPlain = (schema: z.ZodType): schema is z.ZodObject =>
   schema instanceof z.ZodObject && schema.def.catchall === undefined
-
-/** Returns a checked input of the procedure with this name. Throws BAD_REQUEST for one that its schema rejects. */
-export function checkInput(schema: z.ZodType, input: unknown, name: string): unknown {
-  const { success, data, error } = check(schema, input, name)
-  if (!success) throw problemOfInput(error)
-  return data
-}
-
-/** Checks a value of the procedure with this name, as `safeParse` does. Throws TypeError for a check that waits. */
-export function check(schema: z.ZodType, value: unknown, name: string) {
-  try {
-    return schema.safeParse(value)
-  } catch (cause) {
-    if (!(cause instanceof z.core.$ZodAsyncError)) throw cause
-    const what = 'has a check that waits, such as refine(async …)'
-    const message = `The procedure ${name} ${what}: check in the resolver, and throw BAD_REQUEST`
-    throw new TypeError(message, { cause })
-  }
-}

@@ -1,6 +1,7 @@
 /** What a middleware receives and returns (https://trpc.io/docs/server/middlewares). */
 import { type Problem, toProblem } from '../errors/problem.ts'
 import type { Call } from './call.ts'
+import { ResolverOptions } from './operation.ts'
 
 /** What `next()` returns, and what a middleware returns in turn. */
 export type Result = Success | Failure
@@ -43,19 +44,17 @@ export type Middleware = (options: MiddlewareOptions) => Promise<Partial<Result>
 export interface State {
   /** The call, with what middlewares have added. */
   ctx: Call & Record<string, unknown>
+  /** The checked input, or what a middleware has passed on in its place. */
   input: unknown
   getRawInput: () => Promise<unknown>
 }
 
 /** What a middleware receives (https://trpc.io/docs/server/middlewares). */
-export class MiddlewareOptions implements State {
-  readonly ctx: State['ctx']
-  readonly input: unknown
+export class MiddlewareOptions extends ResolverOptions implements State {
+  declare readonly ctx: State['ctx']
   readonly getRawInput: State['getRawInput']
   readonly type: 'query' | 'mutation'
-  readonly path: string
   readonly meta: unknown
-  readonly batchIndex: number
   next: Next
 
   constructor(
@@ -63,19 +62,11 @@ export class MiddlewareOptions implements State {
     { meta, batchIndex }: Pick<MiddlewareOptions, 'meta' | 'batchIndex'>,
     next: Next,
   ) {
-    this.ctx = ctx
-    this.input = input
+    super(ctx, input, batchIndex)
     this.getRawInput = getRawInput
     this.type = ctx.operation.type
-    this.path = ctx.operation.name
     this.meta = meta
-    this.batchIndex = batchIndex
     this.next = next
-  }
-
-  /** Aborts at the deadline. It is made when it is first asked for. */
-  get signal(): AbortSignal {
-    return this.ctx.deadline.signal
   }
 }
 

@@ -5,7 +5,7 @@ import { type AnyTRPCProcedure, type AnyTRPCRouter, initTRPC, lazy } from '@trpc
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { ConflictError } from '../../db/errors.ts'
-import { operationsOf } from '../../src/procedure/operations.ts'
+import { operationsOf } from '../../src/procedure/definitions.ts'
 import { router } from '../../src/procedure/procedure.ts'
 import { write } from '../../src/procedure/write.ts'
 import { routesOf } from '../../src/surface/rest/routes.ts'

@@ -5,7 +5,7 @@ import { DatabaseKeyedWrites } from '../../src/idempotency/keyed-writes.ts'
 import {
   type Call,
   type KeyedWrites,
-  type Operation,
+  type CalledOperation,
   type Shared,
   type Work,
   Written,
@@ -30,7 +30,7 @@ export const onceOf =
     const shared = { keyedWrites } as Shared<Stores>
     const caller = { keyId: holder, name: 'test', holder, readOnly: false }
     const described = { name: operation, rest: {} } // as JSON, its inputs are compared
-    const unchecked = { ...described, checkOutput: (output) => output } as Operation
+    const unchecked = { ...described, checkOutput: (output) => output } as CalledOperation
     const headers = new RequestHeaders({})
     const request = {
       shared,

@@ -1,6 +1,7 @@
 /** What a call needs before it can succeed: resources, made by the operations that create them, by their examples. */
-import type { Operation } from '../../src/procedure/call.ts'
+
 import type { RestMeta } from '../../src/procedure/meta.ts'
+import type { Operation } from '../../src/procedure/operation.ts'
 import type { RestClient } from './rest.ts'
 
 /** An operation that REST has. */

@@ -15,12 +15,12 @@ import {
 import {
   type CallsOfRequest,
   type CreateContext,
-  type Operation,
   type Shared,
   withContext,
 } from '../../../src/procedure/call.ts'
+import { operationsOf } from '../../../src/procedure/definitions.ts'
 import { RequestHeaders } from '../../../src/procedure/headers.ts'
-import { operationsOf } from '../../../src/procedure/operations.ts'
+import type { Operation } from '../../../src/procedure/operation.ts'
 import type { ContextFor, StoresOf } from '../../../src/procedure/procedure.ts'
 import { routerOf, runOperation } from '../../../src/surface/trpc/functions.ts'
 import { MAX_BATCH, transformer } from '../../../src/wire/encoding.ts'

@@ -4,9 +4,9 @@
  */
 import { z } from 'zod'
 import { emptyHeaders, headersOf, jsonHeaders } from '../../http/headers.ts'
-import type { Operation } from '../../procedure/call.ts'
-import { check, hasInput } from '../../procedure/inputs.ts'
+import { hasInput } from '../../procedure/inputs.ts'
 import type { RestMeta } from '../../procedure/meta.ts'
+import { check, type Operation } from '../../procedure/operation.ts'
 import { readerOf } from './readers.ts'
 
 /** A part of a path template: a text, or a parameter with this name. */

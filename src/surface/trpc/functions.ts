@@ -1,7 +1,8 @@
 /** The outputs as tRPC has them, and a router of plain functions for its own adapters: JSON lines, and the client's stand-in. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { ANYONE } from '../../procedure/authentication.ts'
-import type { CallsOfRequest, Operation } from '../../procedure/call.ts'
+import type { CallsOfRequest } from '../../procedure/call.ts'
+import type { Operation } from '../../procedure/operation.ts'
 import type { Page } from '../../procedure/paging.ts'
 import { decodeInput } from './input.ts'
 

@@ -1,11 +1,11 @@
-/** The operations of a router: made once, at the start. */
+/** The operations of a router: made once, at the start, from the definitions of its procedures. */
 import type { AnyTRPCRouter } from '@trpc/server'
 import { z } from 'zod'
-import { Operation, type Parts, type Resolver } from './call.ts'
 import { ChainedOperation, type Step } from './chain.ts'
 import { inputOf } from './inputs.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
 import type { Middleware } from './middleware.ts'
+import { Operation, type Parts, type Resolver } from './operation.ts'
 import { errorFormatter } from './procedure.ts'
 
 /** The parts of a procedure that tRPC declares on its internal types only. */
