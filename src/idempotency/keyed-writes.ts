@@ -72,8 +72,8 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
 
   /** Returns the output of the attempts, or of the call that has stored the key. */
   async #once<Output>(call: Call, text: string, attempt: Attempt<Output>): Promise<Output> {
-    const { caller, deadline, operation, input } = call
-    const key = idempotencyKeys.newKeyOf(caller.holder, text, operation, input)
+    const { caller, deadline, operation, progress } = call
+    const key = idempotencyKeys.newKeyOf(caller.holder, text, operation, progress.input)
     const name = idempotencyKeys.identityOf(key)
     if (this.#running.includes(name)) throw problem('keyRunning')
     this.#running.push(name)

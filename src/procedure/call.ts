@@ -29,31 +29,24 @@ export interface Call<Stores = unknown> extends CallsOfRequest<Stores> {
    * Idempotency-Keys are not those of another one.
    */
   readonly actor?: string | undefined
-  /** The checked input; in a middleware, of the inputs before it. */
-  readonly input: unknown
   /** The stores; those of the transaction in the work of `write` and `writeIdempotent`. */
   readonly stores: Stores
   /** An object of its own, which the copies of `ctx` share. */
-  readonly written: Written
+  readonly progress: Progress
 }
 
-/**
- * What a function of write.ts has returned: a mutation must return it. tRPC gives a resolver the
- * type of its output, so the type cannot say so.
- */
-export class Written {
-  #last: { output: unknown } | undefined
-
-  /** Takes note of an output, and returns it. */
-  note<Output>(output: Output): Output {
-    this.#last = { output }
-    return output
-  }
-
-  /** Whether this is the output that was written last. */
-  is(output: unknown): boolean {
-    return this.#last !== undefined && this.#last.output === output
-  }
+/** How far a call has come. */
+interface Progress {
+  /**
+   * The checked input; while middlewares run, of the schemas so far. The fingerprint of an Idempotency-Key is its hash,
+   * whatever a middleware passes on in its place: the same request has the same one.
+   */
+  input: unknown
+  /**
+   * What a function of write.ts has returned last: a mutation must return it. tRPC gives a resolver the type of its
+   * output, so the type cannot say so.
+   */
+  written: { output: unknown } | undefined
 }
 
 /** What a call knows of its operation, which is in operation.ts. */
@@ -159,7 +152,6 @@ export const OWN: Record<Exclude<keyof Call, 'actor'>, true> = {
   idempotencyHeader: true,
   report: true,
   operation: true,
-  input: true,
   stores: true,
-  written: true,
+  progress: true,
 }

@@ -104,13 +104,11 @@ function extended({ ctx, ...state }: State, { ctx: more, ...others }: More): Sta
 }
 
 /** Returns the state with a further input, which is checked now. Throws BAD_REQUEST. */
-async function withInput({ ctx, input, getRawInput }: State, schema: z.ZodType): Promise<State> {
-  const data = checkInput(schema, await getRawInput(), ctx.operation.name)
-  return {
-    ctx: { ...ctx, input: merged(ctx.input, data) },
-    input: merged(input, data),
-    getRawInput,
-  }
+async function withInput(state: State, schema: z.ZodType): Promise<State> {
+  const { progress, operation } = state.ctx
+  const data = checkInput(schema, await state.getRawInput(), operation.name)
+  progress.input = merged(progress.input, data)
+  return { ...state, input: merged(state.input, data) }
 }
 
 /** Several inputs are one object, as in tRPC. */

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { problem, problemOfInput } from '../errors/problem.ts'
 import { transformer } from '../wire/encoding.ts'
-import { type Call, type CalledOperation, type CallsOfRequest, Written } from './call.ts'
+import type { Call, CalledOperation, CallsOfRequest } from './call.ts'
 import type { AccessMeta, RestMeta } from './meta.ts'
 import type { Page } from './paging.ts'
 
@@ -52,8 +52,8 @@ export class Operation implements CalledOperation {
   }
 
   protected callOf(request: CallsOfRequest, input: unknown): Call {
-    const written = this.type === 'query' ? NOTHING : new Written()
-    return { ...request, operation: this, input, stores: request.shared.stores, written }
+    const progress = { input, written: undefined }
+    return { ...request, operation: this, stores: request.shared.stores, progress }
   }
 
   /** Calls the resolver with a checked input, and returns its checked output. */
@@ -63,7 +63,8 @@ export class Operation implements CalledOperation {
     if (this.type === 'query') return this.checkOutput(output)
     // That of a mutation is checked already: before its effect. Here it could be one of an earlier release, kept with
     // an Idempotency-Key.
-    if (call.written.is(output)) return output
+    const { written } = call.progress
+    if (written && written.output === output) return output
     const functions = 'write(…), writeIdempotent(…), create(…) or writeElsewhere(…)'
     throw new TypeError(`The resolver of ${this.name} must return the output of ${functions}`)
   }
@@ -94,9 +95,6 @@ export class Operation implements CalledOperation {
     return { items: this.checkOutput(items) as unknown[], next }
   }
 }
-
-/** Queries write nothing. */
-const NOTHING = new Written()
 
 /** What a resolver receives (https://trpc.io/docs/server/procedures). */
 export class ResolverOptions {

@@ -18,7 +18,7 @@ export async function write<Context extends Call, Output>(
   work: Work<Context, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'write')
-  return call.written.note(await workInTransaction(call, work))
+  return noted(call, await workInTransaction(call, work))
 }
 
 /**
@@ -35,7 +35,8 @@ export async function writeIdempotent<Context extends Call, Output>(
   refuseUnlessDescribed(call, 'writeIdempotent')
   const { keyedWrites } = call.shared
   const key = keyedWrites.keyOf(call)
-  return call.written.note(
+  return noted(
+    call,
     key === undefined
       ? await workInTransaction(call, work)
       : await keyedWrites.runWork(call, key, work),
@@ -56,7 +57,8 @@ export async function create<Stores, Input, Output>(
   const { keyedWrites } = call.shared
   const key = keyedWrites.keyOf(call)
   outputOfRow(call, creation, ANY_ID, input)
-  return call.written.note(
+  return noted(
+    call,
     key === undefined
       ? outputOfRow(call, creation, await creation.insert(call, input), input)
       : await keyedWrites.create(call, key, creation, input),
@@ -77,7 +79,13 @@ export async function writeElsewhere<Context extends Call, Output>(
   refuseUnlessDescribed(call, 'writeElsewhere')
   call.deadline.signal.throwIfAborted() // the call is answered
   const output = outputOfWork(call, call.shared.stores, work)
-  return call.written.note(await call.deadline.limit(output))
+  return noted(call, await call.deadline.limit(output))
+}
+
+/** Takes note of an output, and returns it. */
+function noted<Output>({ progress }: Call, output: Output): Output {
+  progress.written = { output }
+  return output
 }
 
 const ANY_ID = 1n

@@ -190,7 +190,7 @@ const scenarios: Record<string, Scenario> = {
       .use(({ next, input }) => next({ input: { label: `${input.label}s` } }))
       .output(Toy)
       .query(({ input, ctx }) => {
-        see(ctx.input)
+        see(ctx.progress.input)
         return input
       }),
     input: ball,
@@ -419,7 +419,7 @@ const scenarios: Record<string, Scenario> = {
   'another caller': replaced('caller', undefined),
   'another operation': replaced('operation', {}),
   'other parts of the service': replaced('shared', {}),
-  'another input': replaced('input', ball),
+  'another input to compare': replaced('progress', { input: ball, written: undefined }),
 }
 
 const names = Object.keys(scenarios)
@@ -475,6 +475,16 @@ const served = router({
       see(ctx.user.name)
       return create(ctx, ctx.stores.pets.newPet, input)
     }),
+  // What a middleware before the input makes of `ctx` does not have the input.
+  keyedByService: procedure
+    .use(({ ctx, next }) => {
+      const add = (pet: NewPet) => create(ctx, ctx.stores.pets.newPet, pet)
+      return next({ ctx: { service: { add } } })
+    })
+    .meta(writing())
+    .input(NewPet)
+    .output(Pet)
+    .mutation(({ ctx, input }) => ctx.service.add(input)),
   getPet: petProcedures.getPet,
   waitsInMiddleware: seeing
     .use(async ({ next }) => {
@@ -581,16 +591,17 @@ test('batchIndex is the index of the call in its batch', async () => {
   }
 })
 
-test.each(['rest', 'trpc', 'the stand-in'] as const)(
-  'a creation with a key, and its repetition, behind a middleware: %s',
-  async (name) => {
-    const sent: Sent = { headers: { 'idempotency-key': `"${name}"` } }
-    const first = await faces[name]('keyed', rex, sent)
-    expect(first).toEqual(added)
-    expect(await faces[name]('keyed', rex, sent)).toEqual(first)
-    expect((await faces[name]('keyed', { ...rex, name: 'Ada' }, sent))[1 as never]).toBe(422)
-  },
-)
+test.each(
+  (['rest', 'trpc', 'the stand-in'] as const).flatMap((face) =>
+    ['keyed', 'keyedByService'].map((procedure) => [face, procedure] as const),
+  ),
+)('a creation with a key, and its repetition, behind a middleware: %s, %s', async (name, keyed) => {
+  const sent: Sent = { headers: { 'idempotency-key': `"${name} ${keyed}"` } }
+  const first = await faces[name](keyed, rex, sent)
+  expect(first).toEqual(added)
+  expect(await faces[name](keyed, rex, sent)).toEqual(first)
+  expect((await faces[name](keyed, { ...rex, name: 'Ada' }, sent))[1 as never]).toBe(422)
+})
 
 test.each(['hangsBefore', 'hangsAfter', 'hangsInResolver', 'deaf', 'deafAfter'])(
   'at the deadline the call is answered: %s',

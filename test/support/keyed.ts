@@ -8,7 +8,6 @@ import {
   type CalledOperation,
   type Shared,
   type Work,
-  Written,
 } from '../../src/procedure/call.ts'
 import { RequestHeaders } from '../../src/procedure/headers.ts'
 
@@ -41,7 +40,8 @@ export const onceOf =
       report() {},
     }
     const stores = undefined as Stores // the work has those of its transaction
-    const call = { ...request, operation: unchecked, input, stores, written: new Written() }
+    const progress = { input, written: undefined }
+    const call = { ...request, operation: unchecked, stores, progress }
     return keyedWrites.runWork(call, key, work)
   }
 

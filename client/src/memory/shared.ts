@@ -38,7 +38,7 @@ function keyedWritesInMemory<Stores>(transact: Shared<Stores>['transact']): Keye
   const known = new Map<string, { request: string; answer?: string }>()
   const once = async <Output>(call: Call, key: string, make: () => Promise<Output>) => {
     const name = `${call.caller.holder} ${key}`
-    const request = stringify([call.operation.name, call.input])
+    const request = stringify([call.operation.name, call.progress.input])
     const before = known.get(name)
     if (before) {
       if (before.answer === undefined) throw problem('keyRunning')
