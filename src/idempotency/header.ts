@@ -30,13 +30,12 @@ export const idempotencyParameter = {
 } as const
 
 /**
- * Returns the key of a call; undefined without one. It has the actor, where a middleware names one, and a holder
- * that has no API key. No two of them have one text: a key has no NUL. Throws BAD_REQUEST for an invalid header,
- * TypeError for an actor that is no string.
+ * Returns the key of a call. It has the actor, where a middleware names one, and a holder that has no API key. No two of
+ * them have one text: a key has no NUL. Throws BAD_REQUEST without a valid header, TypeError for an actor that is no
+ * string.
  */
-export function keyOf({ idempotencyHeader, actor, caller: { holder } }: Call): string | undefined {
+export function keyOf({ idempotencyHeader, actor, caller: { holder } }: Call): string {
   const key = parseIdempotencyKey(idempotencyHeader)
-  if (key === undefined) return undefined
   if (actor !== undefined && typeof actor !== 'string') {
     throw new TypeError('ctx.actor must be a string')
   }
@@ -44,9 +43,7 @@ export function keyOf({ idempotencyHeader, actor, caller: { holder } }: Call): s
   return actor === undefined ? key : `${key}\0${JSON.stringify(actor)}`
 }
 
-/** Returns the key of a header; undefined if there is no header. Throws BAD_REQUEST for other text. */
-export function parseIdempotencyKey(header: string | undefined): string | undefined {
-  if (header === undefined) return undefined
+function parseIdempotencyKey(header = ''): string {
   const [, quoted, bare] = PATTERN.exec(header) ?? []
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
   // JavaScript and Python write a missing value so: all such requests would have the same key.

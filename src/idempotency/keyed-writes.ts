@@ -1,27 +1,24 @@
 /** Mutations with an Idempotency-Key, each of which takes effect once. */
 import { parse, stringify } from 'devalue'
-import {
-  type Database,
-  inTransaction,
-  KeyTakenError,
-  pauseOrThrow,
-  type RootDatabase,
-} from '../../db/index.ts'
+import { type Database, inTransaction, pauseOrThrow, type RootDatabase } from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
 import type { Call, Creation, KeyedWrites, Work } from '../procedure/call.ts'
 import { outputOfRow, outputOfWork } from '../procedure/write.ts'
 import { keyOf } from './header.ts'
 import * as idempotencyKeys from './store.ts'
 
-/** Makes one attempt of a mutation. `expired` is the id of the row of the key, which is removed. */
-type Attempt<Output> = (key: idempotencyKeys.NewKey, expired: bigint | undefined) => Promise<Output>
+/** Makes one attempt of a mutation. `expired` is the id of the row of the same key that has expired, which is removed. */
+type Attempt<Output> = (
+  request: idempotencyKeys.KeyedRequest,
+  expired: bigint | undefined,
+) => Promise<Output>
 
 /** The mutations of a process, with the keys in its database. */
 export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
   readonly #db: RootDatabase
   readonly #createStores: (db: Database) => Stores
   readonly #lifetime: number
-  /** The names of the keys in use in this process. An array: V8 keeps the garbage of a Set that loses what it gains. */
+  /** The identities of the keys in use in this process. An array: V8 keeps the garbage of a Set that loses what it gains. */
   readonly #running: string[] = []
 
   /** The keys are valid for `lifetime` milliseconds. `createStores` returns the stores of a transaction. */
@@ -31,21 +28,18 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     this.#lifetime = lifetime
   }
 
-  readonly keyOf = keyOf
-
   /** The key is stored before the work, so that none begins while another instance uses the key. */
   runWork<Context extends Call, Output>(
     call: Context,
-    text: string,
     work: Work<Context, Output>,
   ): Promise<Output> {
     const { deadline } = call
-    return this.#once(call, text, (key, expired) =>
+    return this.#once(call, (request, expired) =>
       inTransaction(
         this.#db,
         async (transaction) => {
           if (expired) await idempotencyKeys.remove(transaction, expired, deadline)
-          const id = await idempotencyKeys.insert(transaction, key, deadline)
+          const id = await idempotencyKeys.insert(transaction, request, deadline)
           const output = await outputOfWork(call, this.#createStores(transaction), work)
           await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
           return output
@@ -57,48 +51,51 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
 
   create<Input, Output>(
     call: Call,
-    text: string,
     creation: Creation<Input, Output>,
     input: Input,
   ): Promise<Output> {
-    return this.#once(call, text, async (key, expired) => {
-      const answerOf = (id: bigint) => stringify(outputOfRow(call, creation, id, input))
-      const withAnswer = (id: bigint) => ({ ...key, answer: answerOf(id) })
-      const { table } = idempotencyKeys
-      const id = await creation.insert(call, input, { table, expired, withAnswer })
-      return outputOfRow(call, creation, id, input) // the same as was stored, which is text by now
+    return this.#once(call, async (request, expired) => {
+      let output: Output | undefined
+      const withAnswer = (id: bigint) => {
+        output = outputOfRow(call, creation, id, input)
+        return { ...request, answer: stringify(output) }
+      }
+      await creation.insert(call, input, { table: idempotencyKeys.table, expired, withAnswer })
+      return output as Output // of the last id, whose row was committed
     })
   }
 
   /** Returns the output of the attempts, or of the call that has stored the key. */
-  async #once<Output>(call: Call, text: string, attempt: Attempt<Output>): Promise<Output> {
-    const { caller, deadline, operation, progress } = call
-    const key = idempotencyKeys.newKeyOf(caller.holder, text, operation, progress.input)
-    const name = idempotencyKeys.identityOf(key)
-    if (this.#running.includes(name)) throw problem('keyRunning')
-    this.#running.push(name)
+  async #once<Output>(call: Call, attempt: Attempt<Output>): Promise<Output> {
+    const { deadline } = call
+    const request = idempotencyKeys.requestOf(call, keyOf(call))
+    const identity = idempotencyKeys.identityOf(request)
+    if (this.#running.includes(identity)) throw problem('keyRunning')
+    this.#running.push(identity)
     try {
       for (let count = 0; ; count++) {
-        // Before each attempt: the row says whether an earlier one, or another instance, was committed. The look-up
-        // has attempts of its own.
-        const known = await idempotencyKeys.find(this.#db, key, deadline)
-        if (known && known.age < this.#lifetime) return outputOfStored(known, key) as Output // of the same operation
+        // The row says whether an earlier attempt, or another instance, was committed. The look-up has attempts of its own.
+        const stored = await idempotencyKeys.find(this.#db, request, deadline)
+        if (stored && stored.age < this.#lifetime) return outputOfStored(stored, request) as Output // of the same operation
         try {
-          return await attempt(key, known?.id)
+          return await attempt(request, stored?.id)
         } catch (error) {
-          const isTaken = error instanceof KeyTakenError
-          if (!isTaken || count > 0) await pauseOrThrow(count, error, true, deadline)
+          await pauseOrThrow(count, error, true, deadline)
         }
       }
     } finally {
-      this.#running.splice(this.#running.indexOf(name), 1)
+      this.#running.splice(this.#running.indexOf(identity), 1)
     }
   }
 }
 
 /** Returns the output of the call that has stored the key. Throws UNPROCESSABLE_CONTENT if that was another request. */
-function outputOfStored(stored: idempotencyKeys.StoredKey, key: idempotencyKeys.NewKey): unknown {
-  const isSame = stored.operation === key.operation && stored.fingerprint === key.fingerprint
+function outputOfStored(
+  stored: idempotencyKeys.StoredKey,
+  request: idempotencyKeys.KeyedRequest,
+): unknown {
+  const isSame =
+    stored.operation === request.operation && stored.fingerprint === request.fingerprint
   if (!isSame) throw problem('keyUsed')
   return parse(stored.answer)
 }

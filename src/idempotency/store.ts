@@ -16,7 +16,7 @@ import {
   type Value,
 } from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
-import type { CalledOperation } from '../procedure/call.ts'
+import type { Call } from '../procedure/call.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
@@ -40,27 +40,26 @@ interface IdempotencyKeysTable {
   created_at: bigint
 }
 
-/** An Idempotency-Key, and the request that it is of. */
-export type NewKey = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
+/** A request with an Idempotency-Key, as its row has it. */
+export type KeyedRequest = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
 
-/** A key that a request has stored, with the age in milliseconds. */
+/** The row of a key, with its age in milliseconds. */
 export type StoredKey = Omit<Selectable<IdempotencyKeysTable>, 'created_at'> & { age: bigint }
 
-type Key = Pick<NewKey, 'api_key_id' | 'key_hash'>
+/** What a row is found by. */
+type Key = Pick<KeyedRequest, 'api_key_id' | 'key_hash'>
 
 /** The number of all holders without an API key, whose keys have the holder. Those of API keys are random. */
 const NO_API_KEY = 0n
 
 /**
- * Returns the key of a request by this holder. The fields of the parsed input are in the order of
- * the schema. Throws TypeError for an input that has no JSON.
+ * Returns the request of a call with this key. The fields of the checked input are in the order of the schema. Throws
+ * TypeError for an input that has no JSON.
  */
-export const newKeyOf = (
-  holder: bigint | string,
+export const requestOf = (
+  { caller: { holder }, operation: { name, rest }, progress: { input } }: Call,
   key: string,
-  { name, rest }: Pick<CalledOperation, 'name' | 'rest'>,
-  input: unknown,
-): NewKey => ({
+): KeyedRequest => ({
   api_key_id: typeof holder === 'bigint' ? holder : NO_API_KEY,
   key_hash: hashOf('sha256', key),
   operation: name,
@@ -68,7 +67,7 @@ export const newKeyOf = (
   fingerprint: hashOf('sha256', rest ? jsonOf(input) : stringify(input)),
 })
 
-/** Returns the identity of a key, of which there is one row. */
+/** Returns the identity of a row, of which there is one. */
 export function identityOf({ api_key_id, key_hash }: Key): string {
   return `${api_key_id} ${key_hash}`
 }
@@ -85,11 +84,19 @@ export async function find(
   try {
     return await db.runner.run(keyWithoutWait, key, deadline)
   } catch (error) {
-    if (!(error instanceof LockedError)) throw error
-    // It may be the look-up of another repetition that had the lock.
-    const row = await db.runner.run(visibleKey, key, deadline)
-    if (row) return row
+    if (error instanceof LockedError) return await findLocked(db, key, deadline)
+    throw error
   }
+}
+
+async function findLocked(
+  db: Database,
+  key: Key,
+  deadline: Deadline,
+): Promise<StoredKey | undefined> {
+  // It may be the look-up of another repetition that had the lock.
+  const row = await db.runner.run(visibleKey, key, deadline)
+  if (row) return row
   try {
     // If that was a lock against reads, too, the look-up of what is visible has waited for its end.
     return await db.runner.run(keyWithoutWait, key, deadline)
@@ -142,27 +149,30 @@ function selectKeys({ kysely, engine }: Builder, values: Value<Key>[]) {
 /** The table, and the plan that stores a key with its answer. */
 export const table = {
   name: 'idempotency_keys',
-  inserts: inserts('idempotency_keys', (value: Value<NewKey & { answer: string }>, { engine }) => ({
-    api_key_id: value((row) => row.api_key_id),
-    key_hash: value((row) => row.key_hash),
-    operation: value((row) => row.operation),
-    fingerprint: value((row) => row.fingerprint),
-    answer: value((row) => row.answer),
-    created_at: engine.now,
-  })),
+  inserts: inserts(
+    'idempotency_keys',
+    (value: Value<KeyedRequest & { answer: string }>, { engine }) => ({
+      api_key_id: value((row) => row.api_key_id),
+      key_hash: value((row) => row.key_hash),
+      operation: value((row) => row.operation),
+      fingerprint: value((row) => row.fingerprint),
+      answer: value((row) => row.answer),
+      created_at: engine.now,
+    }),
+  ),
 } as const
 
 /**
- * Stores the key without an answer, and returns the id of its row. Throws KeyTakenError if another request has
- * stored the key, which alone is unique here; if that one is running, CONFLICT.
+ * Stores the key of a request without an answer, and returns the id of its row. Throws KeyTakenError if another request
+ * has stored the key, which alone is unique here; if that one is running, CONFLICT.
  */
 export async function insert(
   transaction: Database,
-  key: NewKey,
+  request: KeyedRequest,
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.runner.run(table.inserts, { ...key, answer: '' }, deadline)
+    return await transaction.runner.run(table.inserts, { ...request, answer: '' }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new KeyTakenError(error, true) : error

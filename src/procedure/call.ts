@@ -79,24 +79,17 @@ export interface Shared<Stores = unknown> {
 }
 
 /**
- * Mutations with an Idempotency-Key, for the holder of the API key alone. If the key was used before, `runWork` and
- * `create` return the output of that call; they throw CONFLICT while that call is running, and UNPROCESSABLE_CONTENT if it
- * was another one. They make up to three attempts, and six after conflicts with other transactions: to
- * repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
+ * Mutations with an Idempotency-Key, for the holder of the API key and the actor alone. If the key was used before,
+ * they return the output of that call; they throw CONFLICT while that call is running, UNPROCESSABLE_CONTENT if it
+ * was another one, and BAD_REQUEST for an invalid header. They make up to three attempts, and six after conflicts with
+ * other transactions: to repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
  */
 export interface KeyedWrites {
-  /** Returns the key of a call, for its actor alone; undefined without one. Throws BAD_REQUEST for an invalid header. */
-  keyOf(call: Call): string | undefined
   /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */
-  runWork<Context extends Call, Output>(
-    call: Context,
-    key: string,
-    work: Work<Context, Output>,
-  ): Promise<Output>
+  runWork<Context extends Call, Output>(call: Context, work: Work<Context, Output>): Promise<Output>
   /** Creates a row in a transaction, which concurrent calls share, with the key and the checked output. Throws DuplicateError. */
   create<Input, Output>(
     call: Call,
-    key: string,
     creation: Creation<Input, Output>,
     input: Input,
   ): Promise<Output>

@@ -33,13 +33,11 @@ export async function writeIdempotent<Context extends Call, Output>(
   work: Work<Context, Output>,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'writeIdempotent')
-  const { keyedWrites } = call.shared
-  const key = keyedWrites.keyOf(call)
   return noted(
     call,
-    key === undefined
+    call.idempotencyHeader === undefined
       ? await workInTransaction(call, work)
-      : await keyedWrites.runWork(call, key, work),
+      : await call.shared.keyedWrites.runWork(call, work),
   )
 }
 
@@ -54,14 +52,12 @@ export async function create<Stores, Input, Output>(
   input: Input,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'create')
-  const { keyedWrites } = call.shared
-  const key = keyedWrites.keyOf(call)
   outputOfRow(call, creation, ANY_ID, input)
   return noted(
     call,
-    key === undefined
+    call.idempotencyHeader === undefined
       ? outputOfRow(call, creation, await creation.insert(call, input), input)
-      : await keyedWrites.create(call, key, creation, input),
+      : await call.shared.keyedWrites.create(call, creation, input),
   )
 }
 
@@ -88,6 +84,7 @@ function noted<Output>({ progress }: Call, output: Output): Output {
   return output
 }
 
+/** In place of the id that the row does not have yet. */
 const ANY_ID = 1n
 
 /** Returns the checked output of a row. */
@@ -121,7 +118,7 @@ const workInTransaction = <Context extends Call, Output>(
 ): Promise<Output> =>
   call.shared.transact((stores) => outputOfWork(call, stores, work), call.deadline)
 
-/** What the call of a work has beside its own fields: a copy of `ctx` would make it. */
+/** What the call of a work has beside the fields of `ctx`. Inherited: a copy of the call would make the signal otherwise. */
 const ofWork = {
   get signal() {
     return (this as unknown as Call).deadline.signal // the object below has the fields of a call

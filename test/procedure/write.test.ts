@@ -70,6 +70,7 @@ const newRow = creation(
 
 let attempts = 0
 let reads = 0
+let draws = 0
 const counts: number[] = []
 /** Resolves when two mutations are in their transactions. */
 const met = Promise.withResolvers<void>()
@@ -202,6 +203,10 @@ const served = router({
     const output = (id: bigint) => ({ ...example, id, status: 'free' as 'sold' })
     return create(ctx, { ...ctx.stores.pets.newPet, output }, input)
   }),
+  drawn: creating('/drawn').mutation(({ ctx, input }) => {
+    const output = (id: bigint) => ({ ...example, id, categoryId: BigInt(++draws) })
+    return create(ctx, { ...ctx.stores.pets.newPet, output }, input)
+  }),
   misfit: creating('/misfits').mutation(({ ctx, input }) =>
     writeIdempotent(ctx, async (call) => {
       const made = await addPet(call.stores.pets, call, input)
@@ -290,6 +295,13 @@ test('an output that its schema rejects is 500, and has no effect, on each surfa
   }
   expect(await statuses()).toEqual(untouched)
   expect(await service.sql('select id from idempotency_keys')).toEqual([])
+})
+
+test('a repetition of a creation returns the same output, also of one that differs each time', async () => {
+  const draw = () =>
+    service.rest('POST', '/drawn', { body: rex, headers: { 'idempotency-key': '"drawn"' } })
+  const { status, text } = await draw()
+  expect([status, (await draw()).text]).toEqual([201, text])
 })
 
 test('behind the lock of a row, a transaction reads what others committed before', async () => {

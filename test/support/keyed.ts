@@ -2,13 +2,7 @@
 import type { RootDatabase } from '../../db/database.ts'
 import type { Deadline } from '../../db/deadline.ts'
 import { DatabaseKeyedWrites } from '../../src/idempotency/keyed-writes.ts'
-import {
-  type Call,
-  type KeyedWrites,
-  type CalledOperation,
-  type Shared,
-  type Work,
-} from '../../src/procedure/call.ts'
+import type { Call, CalledOperation, KeyedWrites, Shared, Work } from '../../src/procedure/call.ts'
 import { RequestHeaders } from '../../src/procedure/headers.ts'
 
 interface Request {
@@ -36,13 +30,12 @@ export const onceOf =
       caller,
       deadline,
       headers,
-      idempotencyHeader: undefined,
+      idempotencyHeader: key,
       report() {},
     }
     const stores = undefined as Stores // the work has those of its transaction
     const progress = { input, written: undefined }
-    const call = { ...request, operation: unchecked, stores, progress }
-    return keyedWrites.runWork(call, key, work)
+    return keyedWrites.runWork({ ...request, operation: unchecked, stores, progress }, work)
   }
 
 /** Returns the mutations of a database, whose keys are valid for a minute; `stores` of a transaction is itself. */

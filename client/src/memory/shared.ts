@@ -36,32 +36,31 @@ export function sharedOf<Stores>(createStores: (undo?: Undo[]) => Stores): Share
 /** Mutations with an Idempotency-Key, whose works run in these transactions. It keeps every key. */
 function keyedWritesInMemory<Stores>(transact: Shared<Stores>['transact']): KeyedWrites {
   const known = new Map<string, { request: string; answer?: string }>()
-  const once = async <Output>(call: Call, key: string, make: () => Promise<Output>) => {
-    const name = `${call.caller.holder} ${key}`
+  const once = async <Output>(call: Call, make: () => Promise<Output>) => {
+    const key = `${call.caller.holder} ${keyOf(call)}`
     const request = stringify([call.operation.name, call.progress.input])
-    const before = known.get(name)
+    const before = known.get(key)
     if (before) {
       if (before.answer === undefined) throw problem('keyRunning')
       if (before.request !== request) throw problem('keyUsed')
       return parse(before.answer) as Output // the same operation returned it
     }
-    known.set(name, { request })
+    known.set(key, { request })
     try {
       const output = await make()
       // As a text: a store that changes its object in place must not change the answer, too.
-      known.set(name, { request, answer: stringify(output) })
+      known.set(key, { request, answer: stringify(output) })
       return output
     } catch (error) {
-      known.delete(name)
+      known.delete(key)
       throw error
     }
   }
   return {
-    keyOf,
-    runWork: (call, key, work) =>
-      once(call, key, () => transact((stores) => outputOfWork(call, stores, work), call.deadline)),
-    create: (call, key, creation, input) =>
-      once(call, key, async () =>
+    runWork: (call, work) =>
+      once(call, () => transact((stores) => outputOfWork(call, stores, work), call.deadline)),
+    create: (call, creation, input) =>
+      once(call, async () =>
         outputOfRow(call, creation, await creation.insert(call, input), input),
       ),
   }
