@@ -1,6 +1,7 @@
 /**
  * Procedures with middlewares (https://trpc.io/docs/server/middlewares), which run in the order of tRPC's own calls: each
- * begins what follows by `next()`, every input is checked in its place, and the resolver is the last.
+ * begins what follows by `next()`, every input is checked in its place, and the resolver is the last. Once the resolver
+ * of a mutation has succeeded, its output is the answer: `kept` logs what a middleware makes of it, or the deadline.
  */
 import type { z } from 'zod'
 import { Problem, problem } from '../errors/problem.ts'
@@ -72,12 +73,9 @@ export class ChainedOperation extends Operation {
       // What waits for the database ends now, too, and its error says more.
       const ended = await Promise.race([running, nextTurn()])
       if (ended) return ended
-      const cause = new Error(`A middleware or the resolver of ${name} exceeds the deadline`)
-      if (type === 'query' || !resolved) {
-        return failure(reason instanceof Problem ? reason : problem('late', cause))
-      }
-      reportAfterEffect(ctx, cause)
-      return resolved
+      const late = new Error(`A middleware or the resolver of ${name} exceeds the deadline`)
+      if (type === 'mutation' && resolved) return kept(ctx, resolved, late)
+      return failure(reason instanceof Problem ? reason : problem('late', late))
     })
     if (!result.ok) throw result.error
     const { data, made } = result
@@ -118,10 +116,7 @@ const merged = (before: unknown, data: unknown) =>
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/**
- * Returns a middleware of a mutation. What follows it runs once, however often it calls `next()`. After a success the
- * effect stays, so that output is the answer: another one, and an error, are logged.
- */
+/** Returns a middleware of a mutation. What follows it runs once, however often it calls `next()`, and its success stays. */
 function keepingEffect(middleware: Middleware): Middleware {
   return async (options) => {
     const { ctx, next } = options
@@ -130,7 +125,7 @@ function keepingEffect(middleware: Middleware): Middleware {
     let given: Promise<Result> | undefined
     let hasEnded = false
     options.next = async (more) => {
-      if (given) reportAfterEffect(ctx, wrong('calls next() twice'))
+      if (given) reportIgnored(ctx, wrong('calls next() twice'))
       given ??= hasEnded ? Promise.resolve(failure(wrong('calls next() too late'))) : next(more)
       return { ...(await given) } // a copy, into which the middleware may write
     }
@@ -144,16 +139,19 @@ function keepingEffect(middleware: Middleware): Middleware {
     const own = await given
     if (!own) return result.ok ? failure(wrong('returns a result without next()')) : result
     if (!own.ok && !result.ok) return result
-    const isSame = own.ok && result.ok && own.data === result.data
-    if (!isSame) {
-      reportAfterEffect(ctx, result.ok ? wrong('replaces the result of next()') : result.thrown)
-    }
-    return own
+    if (own.ok && result.ok && own.data === result.data) return own
+    return kept(ctx, own, result.ok ? wrong('replaces the result of next()') : result.thrown)
   }
 }
 
-/** Logs what middlewares did after an effect, and the answer does not tell. */
-const reportAfterEffect = ({ report, operation }: State['ctx'], cause: unknown) =>
-  report(new Problem('INTERNAL_SERVER_ERROR', AFTER_EFFECT, { cause }), operation.name)
+/** Returns the result of next(), and logs what has come after it. */
+function kept<Kept extends Result>(ctx: State['ctx'], result: Kept, after: unknown): Kept {
+  reportIgnored(ctx, after)
+  return result
+}
 
-const AFTER_EFFECT = 'The answer is the result of next(), whatever its middleware does then'
+/** Logs what a middleware of a mutation does, and the answer does not tell. */
+const reportIgnored = ({ report, operation }: State['ctx'], cause: unknown) =>
+  report(new Problem('INTERNAL_SERVER_ERROR', IGNORED, { cause }), operation.name)
+
+const IGNORED = 'The answer is the result of next(), whatever its middleware does then'
