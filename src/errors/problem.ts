@@ -147,9 +147,10 @@ export function tooManyRequests(limit: number, seconds: number): Problem {
 
 /** Returns the error for an input that its schema rejects: its message names each field. */
 export function problemOfInput(error: Pick<ZodError, 'issues'>): Problem {
-  const errors = error.issues.map(
-    ({ path, message }) => `${path.join('.') || 'The input'} ${message}`,
-  )
+  const errors = error.issues.map(({ path, message }) => {
+    const isSentence = path.length === 0 && /^[A-Z]/.test(message) // of zod: `Invalid input: expected …`
+    return isSentence ? message : `${path.join('.') || 'The input'} ${message}`
+  })
   return new Problem('BAD_REQUEST', errors.join('; '), { cause: error })
 }
 

@@ -80,6 +80,9 @@ describe.each([
   test('an input is ignored where there is none, and rejected by its schema', async () => {
     expect(await started.query({ any: 1 } as never)).toBeInstanceOf(Map)
     expect(await outcome(text.query(7 as never))).toBe(400)
+    await expect(text.query(7 as never)).rejects.toThrow(
+      /^Invalid input: expected string, received number$/,
+    )
     expect(await outcome(nothing.mutate({} as never))).toBe(400)
   })
 
