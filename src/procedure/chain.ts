@@ -47,7 +47,7 @@ export class ChainedOperation extends Operation {
     const options = { meta: this.#meta, batchIndex }
     const ctx = this.callOf(request, undefined) as State['ctx']
     const { deadline } = ctx
-    let resolved: Success | undefined
+    let succeeded: Success | undefined
 
     /** Runs the steps from this one on. Never throws. */
     const runFrom = async (at: number, before: State, more?: More): Promise<Result> => {
@@ -61,8 +61,8 @@ export class ChainedOperation extends Operation {
         }
         if (step) return await runFrom(at + 1, await withInput(state, step))
         const output = await this.resolve(state.ctx, state.input, batchIndex)
-        resolved = success({ data: this.isPaged ? (output as Page).items : output, output })
-        return resolved
+        succeeded = success({ data: this.isPaged ? (output as Page).items : output, output })
+        return succeeded
       } catch (thrown) {
         return failure(thrown)
       }
@@ -74,17 +74,17 @@ export class ChainedOperation extends Operation {
       const ended = await Promise.race([running, nextTurn()])
       if (ended) return ended
       const late = new Error(`A middleware or the resolver of ${name} exceeds the deadline`)
-      if (type === 'mutation' && resolved) return kept(ctx, resolved, late)
+      if (type === 'mutation' && succeeded) return kept(ctx, succeeded, late)
       return failure(reason instanceof Problem ? reason : problem('late', late))
     })
     if (!result.ok) throw result.error
-    const { data, made } = result
-    if (made && made.data === data) return made.output
+    const { data, resolved } = result
+    if (resolved && resolved.data === data) return resolved.output
     // A middleware of a query has replaced the output.
     if (!this.isPaged) return this.checkOutput(data)
     return this.checkPage({
       items: data as unknown[],
-      next: (made?.output as Page | undefined)?.next,
+      next: (resolved?.output as Page | undefined)?.next,
     })
   }
 }

@@ -67,11 +67,11 @@ function operationOf(name: string, definition: Definition): Operation {
   const access = meta?.access ?? {}
   const parts = { name, type, rest, access, input: inputOf(name, inputs, rest), output }
   const steps = stepsOf(name, definition)
-  const made = (own: Parts) =>
+  const operationWith = (own: Parts) =>
     steps.length > inputs.length
       ? new ChainedOperation(own, resolver, meta, steps)
       : new Operation(own, resolver)
-  if (!rest) return made({ ...parts, isPaged: false })
+  if (!rest) return operationWith({ ...parts, isPaged: false })
   const { method, takesKey, creates } = rest
   const isQuery = type === 'query'
   // A query by POST is a search by a body.
@@ -85,7 +85,7 @@ function operationOf(name: string, definition: Definition): Operation {
   need(!isPaged || method === 'GET', 'is a query by POST, whose pages would have no Link')
   need(!isPaged || output instanceof z.ZodPipe, 'has isPaged: true, so it needs .output(paged(…))')
   const ofItems = output instanceof z.ZodPipe && isPaged ? (output.def.out as z.ZodType) : output
-  return made({ ...parts, output: ofItems, isPaged })
+  return operationWith({ ...parts, output: ofItems, isPaged })
 }
 
 /** Returns the middlewares and the inputs of a procedure, in their order. */

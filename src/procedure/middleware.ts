@@ -11,7 +11,7 @@ export interface Success {
   /** The checked output; of a list, its items. A middleware may replace it. */
   data: unknown
   /** The same as the resolver made it: of a list, the page. Undefined if a middleware made the result. */
-  made?: Made
+  resolved?: Resolved
 }
 
 interface Failure {
@@ -23,7 +23,7 @@ interface Failure {
 }
 
 /** A checked output, and what the procedure returns for it: of a list, its items and the page. */
-interface Made {
+interface Resolved {
   data: unknown
   output: unknown
 }
@@ -74,10 +74,10 @@ export class MiddlewareOptions extends ResolverOptions implements State {
 const marker = 'middlewareMarker'
 
 /** Returns the result of the resolver. */
-export const success = (made: Made): Success & { marker: string } => ({
+export const success = (resolved: Resolved): Success & { marker: string } => ({
   ok: true,
-  data: made.data,
-  made,
+  data: resolved.data,
+  resolved,
   marker,
 })
 
