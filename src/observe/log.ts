@@ -35,7 +35,8 @@ export async function createLog(): Promise<Log> {
   // that it has, which is a fifth of the memory that a request allocates.
   let lines = ''
   const write = (line: string) => {
-    lines += format(shortened(line))
+    // No character takes more than three bytes.
+    lines += format(line.length > MAX_LINE / 3 ? shortened(line) : line)
     if (lines.length >= 16_000) writeAll()
   }
   const writeAll = () => {
@@ -85,8 +86,7 @@ const MAX_LINE = 16_384
 
 /** Returns a line whose texts and lists are cut, all at one length, if it has more bytes than `MAX_LINE`. */
 function shortened(line: string): string {
-  // No character takes more than three bytes.
-  if (line.length <= MAX_LINE / 3 || Buffer.byteLength(line) <= MAX_LINE) return line
+  if (Buffer.byteLength(line) <= MAX_LINE) return line
   const [priority = ''] = /^<\d>/.exec(line) ?? []
   const entry = JSON.parse(line.slice(priority.length))
   for (let length = MAX_LINE / 2; length >= 1; length /= 2) {

@@ -66,10 +66,12 @@ export class Telemetry implements Observer {
   /** Counts a call, and logs it. */
   #write(record: RequestRecord): void {
     this.#metrics?.count(record)
-    if (this.#isWorthALine(record)) this.#log.info(record, 'request')
+    const { path, status } = record
+    if (path === undefined || this.#isWorthALine(path, status)) this.#log.info(record, 'request')
   }
 
-  #isWorthALine({ path = '', status }: RequestRecord): boolean {
+  /** Whether the log needs a line of a path that is no operation's. */
+  #isWorthALine(path: string, status: number): boolean {
     const before = this.#health.get(path)
     if (before === undefined) return status >= 400 || !FILE_OF_DOCS.test(path)
     this.#health.set(path, status)
