@@ -30,10 +30,11 @@ interface Common<Input, Output, Shared> {
 /** A plan whose inputs share a statement. */
 export interface StatementPlan<Input, Output, Shared = unknown>
   extends Common<Input, Output, Shared> {
-  /** Returns how many inputs the statement for `count` of them has room for: spare places repeat the first one. */
-  roomFor?(count: number): number
+  readonly commitTogether?: undefined
+  /** Whether the statement has room for a power of two of inputs, so that there are few: spare places repeat the first one. */
+  readonly isPadded?: boolean
   /**
-   * Builds the statement for several inputs of a kind, which is compiled once for each number that `roomFor` returns.
+   * Builds the statement for several inputs of a kind, which is compiled once for each number of places.
    * `values` has a `value` for each input, to put in place of what differs between executions:
    *
    * `where('id', '=', value((pet) => pet.id)).limit(20)` → `where id = ? limit ?` with the parameters
@@ -47,8 +48,9 @@ export interface StatementPlan<Input, Output, Shared = unknown>
 /** A plan whose inputs share a transaction. It is not repeated: another attempt needs another look at the database. */
 export interface TransactionPlan<Input, Output, Shared = unknown>
   extends Common<Input, Output, Shared> {
+  readonly use: 'write'
   /** Runs the inputs in a transaction on the session, and returns their results, in their order. */
-  runTogether(
+  commitTogether(
     inputs: Input[],
     session: Session,
     deadline: Deadline,
@@ -93,31 +95,34 @@ export class Statements {
     this.builder = builder
   }
 
-  /** Executes the statement of inputs of one kind on a session, and returns their results in order. Throws the errors of db/errors.ts. */
-  async execute<Input, Shared>(
-    plan: StatementPlan<Input, unknown, Shared>,
+  /**
+   * Runs inputs of one kind on a session, by one statement or in one transaction, and returns their results in order.
+   * Throws the errors of db/errors.ts.
+   */
+  async runTogether<Input, Shared>(
+    plan: Plan<Input, unknown, Shared>,
     inputs: Input[],
     session: Session,
     deadline: Deadline,
   ): Promise<Shared[]> {
+    if (plan.commitTogether) return await plan.commitTogether(inputs, session, deadline, this)
     const result = await session.execute<never>(this.statementOf(plan, inputs), deadline)
     return plan.split(result, inputs)
   }
 
   /** Returns the statement of inputs of one kind. */
   statementOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): Statement {
-    const query = this.#compiledOf(plan, inputs)
+    const kind = plan.kindOf?.(inputs[0] as Input) ?? '' // a plan runs one input at least
+    const size = plan.isPadded ? paddedSize(inputs.length, plan.maxSize) : inputs.length
+    const known = this.#compiled.get(plan)?.get(kind)?.get(size)
+    const query = known ?? this.#compile(plan, kind, size)
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? parameter.valueOf(inputs) : parameter,
     )
     return { ...query, parameters }
   }
 
-  #compiledOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): CompiledQuery {
-    const kind = plan.kindOf?.(inputs[0] as Input) ?? '' // a plan runs one input at least
-    const size = plan.roomFor?.(inputs.length) ?? inputs.length
-    const known = this.#compiled.get(plan)?.get(kind)?.get(size)
-    if (known) return known
+  #compile<Input>(plan: StatementPlan<Input, unknown>, kind: string, size: number): CompiledQuery {
     const values = Array.from({ length: size }, (_, index) => valueAt<Input>(index))
     const query = plan.build(this.builder, values, kind).compile(this.builder.kysely)
     const kinds = this.#compiled.get(plan) ?? new Map<string, Map<number, CompiledQuery>>()
@@ -126,3 +131,6 @@ export class Statements {
     return query
   }
 }
+
+const paddedSize = (count: number, maxSize: number): number =>
+  Math.min(2 ** Math.ceil(Math.log2(count)), maxSize)

@@ -3,9 +3,9 @@
  * waits in a line. This is its way:
  *
  * `run` → `#wait` → `line.join` ⇢ (it waits for others) `#onDue` → `decide` ⇢ (it waits for a session)
- * `#begin` → `#runGroups` → `#attempt` → `statements.execute` → `session.execute` ⇢ `group.resolve`
+ * `#begin` → `#runGroups` → `#attempt` → `statements.runTogether` → `session.execute` ⇢ `group.resolve`
  *
- * A plan whose inputs share a transaction has `plan.runTogether` → `transact` (transaction.ts) behind `#attempt`.
+ * A plan whose inputs share a transaction has `plan.commitTogether` → `transact` (transaction.ts) there.
  *
  * | A call | begins |
  * |---|---|
@@ -109,7 +109,7 @@ export class Queue implements Runner, Demand {
         return plan.output(await this.#wait(line, input, plan.identityOf?.(input), deadline))
       } catch (error) {
         // An error of which one input is to blame would come again: its caller must decide.
-        if ('runTogether' in plan || plan.blamesOne?.(error)) throw error
+        if (plan.commitTogether || plan.blamesOne?.(error)) throw error
         await pauseOrThrow(attempt, error, plan.use === 'read', deadline)
       }
     }
@@ -142,7 +142,7 @@ export class Queue implements Runner, Demand {
     input: Input,
     deadline: Deadline,
   ): { shared: Shared } | undefined {
-    if (plan.use !== 'read' || 'runTogether' in plan || !this.#sessions.readNow) return undefined
+    if (plan.use !== 'read' || !this.#sessions.readNow) return undefined
     this.#refuse(deadline)
     const result = this.#sessions.readNow(this.statements.statementOf(plan, [input]), true)
     return result && { shared: plan.split(result, [input])[0] as Shared } // the one of the input
@@ -311,9 +311,7 @@ export class Queue implements Runner, Demand {
     const deadlines = new Set<Deadline>()
     for (const { entries } of groups) for (const { deadline } of entries) deadlines.add(deadline)
     const deadline = jointDeadline(deadlines)
-    const results = await ('runTogether' in plan
-      ? plan.runTogether(inputs, session, deadline, this.statements)
-      : this.statements.execute(plan, inputs, session, deadline))
+    const results = await this.statements.runTogether(plan, inputs, session, deadline)
     return groups.map((group, index) => ({ group, result: results[index] }))
   }
 

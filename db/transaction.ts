@@ -111,9 +111,9 @@ class SessionRunner implements Runner {
     input: Input,
     deadline: Deadline,
   ): Promise<Output> {
-    if ('runTogether' in plan) throw new Error('A transaction has no transactions')
+    if (plan.commitTogether) throw new Error('A transaction has no transactions')
     const [shared] = await this.#inTurn(deadline, () =>
-      this.#statements.execute(plan, [input], this.#session, deadline),
+      this.#statements.runTogether(plan, [input], this.#session, deadline),
     )
     return plan.output(shared as never) // the one of the input
   }

@@ -54,11 +54,11 @@ export function withKeys<Row>(
   return {
     use: 'write',
     maxSize: MAX_KEYED_ROWS,
-    runTogether: (inputs, session, deadline, statements) =>
+    commitTogether: (inputs, session, deadline, statements) =>
       transact(session, deadline, async () => {
-        const run = { session, deadline, statements }
-        const outcomes = await insertRows(rows, inputs, run)
-        await storeKeys(inputs, outcomes, run)
+        const transaction = { session, deadline, statements }
+        const outcomes = await insertRows(rows, inputs, transaction)
+        await storeKeys(inputs, outcomes, transaction)
         return inputs.map((input) => outcomes.get(input) as RowOutcome) // each has one
       }),
     output(outcome) {
@@ -71,8 +71,8 @@ export function withKeys<Row>(
   }
 }
 
-/** What the statements of a transaction run on. */
-interface Run {
+/** What the statements of a transaction need. */
+interface Transaction {
   session: Session
   deadline: Deadline
   statements: Statements
@@ -82,12 +82,12 @@ interface Run {
 async function insertRows<Row>(
   rows: StatementPlan<Row, bigint, bigint>,
   inputs: KeyedRow<Row>[],
-  { session, deadline, statements }: Run,
+  { session, deadline, statements }: Transaction,
 ): Promise<Map<KeyedRow<Row>, RowOutcome>> {
   const outcomes = new Map<KeyedRow<Row>, RowOutcome>()
   const attempt = async (some: KeyedRow<Row>[]) => {
     const values = some.map(({ row }) => row)
-    const ids = await statements.execute(rows, values, session, deadline)
+    const ids = await statements.runTogether(rows, values, session, deadline)
     for (const [index, input] of some.entries()) outcomes.set(input, { id: ids[index] as bigint })
   }
   const isOfRow = (error: unknown) =>
@@ -110,7 +110,7 @@ async function insertRows<Row>(
 async function storeKeys(
   inputs: KeyOfRow[],
   outcomes: Map<KeyOfRow, RowOutcome>,
-  { session, deadline, statements }: Run,
+  { session, deadline, statements }: Transaction,
 ): Promise<void> {
   const { name, inserts } = (inputs[0] as KeyOfRow).table // a transaction has one input at least
   const expired = inputs.flatMap((input) => input.expired ?? [])
@@ -126,7 +126,7 @@ async function storeKeys(
   })
   if (keys.length === 0) return
   try {
-    await statements.execute(inserts, keys, session, deadline)
+    await statements.runTogether(inserts, keys, session, deadline)
   } catch (error) {
     if (error instanceof DuplicateError) throw new KeyTakenError(error, true)
     // Each search for the one would wait for the lock again.

@@ -23,8 +23,7 @@ export function lookUp<Key, Row extends object>({
     use: 'read',
     maxSize: MAX_KEYS,
     identityOf,
-    // Only powers of two, so that there are few queries.
-    roomFor: (count) => Math.min(2 ** Math.ceil(Math.log2(count)), MAX_KEYS),
+    isPadded: true,
     build: select,
     split(result, keys) {
       const rows: Row[] = result.rows

@@ -178,7 +178,7 @@ test('a transaction of a plan is not repeated', async () => {
   let attempts = 0
   const failing = {
     ...({ use: 'write', maxSize: 9 } as const),
-    async runTogether() {
+    async commitTogether() {
       attempts++
       throw new DatabaseUnavailableError(undefined, true)
     },

@@ -27,10 +27,8 @@ const kindOf = ({ name }: Input) => (name < 'e' ? 'low' : 'high')
 const identityOf = ({ name }: Input) => name
 const ofName = ({ name }: Input) => `of ${name}`
 const ofInput = ({ id }: Input) => `of ${id}`
-const roomFor = (count: number) => 2 ** Math.ceil(Math.log2(count))
-
 export const PLANS = {
-  lookUps: planOf('lookUps', ofName, { maxSize: 3, identityOf, roomFor }),
+  lookUps: planOf('lookUps', ofName, { maxSize: 3, identityOf, isPadded: true }),
   named: planOf('named', ofName, { maxSize: 3, identityOf, blamesOne, kindOf }),
   pages: planOf('pages', ofInput, { maxSize: 2, kindOf }),
   inserts: planOf('inserts', ofInput, {
@@ -356,8 +354,10 @@ export class World {
     const groups = ids.map((id) => this.calls[Number(id)]?.group) as Group[]
     const [line] = groups.map((group) => group?.line)
     const [plan] = groups.map((group) => group?.calls[0]?.plan)
-    const isPadded = plan === PLANS.lookUps
-    check(inputs.length === (isPadded ? roomFor(ids.length) : ids.length), 'no input comes twice')
+    const places = plan?.isPadded
+      ? Math.min(2 ** Math.ceil(Math.log2(ids.length)), plan.maxSize)
+      : ids.length
+    check(inputs.length === places, 'no input comes twice')
     const work = this.#inUse.get(session)
     if (work) this.#onPart(work, groups)
     else {
