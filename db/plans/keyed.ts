@@ -18,7 +18,10 @@ import type { Session } from '../session.ts'
 import type { WithId } from '../tables.ts'
 import { transact } from '../transaction.ts'
 
-/** Maximum number of rows with keys of a transaction. */
+/**
+ * Maximum number of rows with keys of a transaction: with their keys, they are as many rows as one statement has
+ * without keys. More would hold their locks for longer, fewer would share fewer commits.
+ */
 const MAX_KEYED_ROWS = 100
 
 /** A table of keys, and the plan that stores one with its answer. */
@@ -45,8 +48,9 @@ interface KeyedRow<Row> extends KeyOfRow {
 type RowOutcome = { id: bigint } | { error: unknown }
 
 /**
- * Returns the plan that inserts rows as `rows` does, each with its key: by one transaction. Throws KeyTakenError, without an effect, if another request has stored the key meanwhile,
- * and ConflictError if another one is about to store one of the keys.
+ * Returns the plan that inserts rows as `rows` does, each with its key: by one transaction. Throws
+ * KeyTakenError, without an effect, if another request has stored the key meanwhile, and ConflictError if another one is
+ * about to store one of the keys.
  */
 export function withKeys<Row>(
   rows: StatementPlan<Row, bigint, bigint>,
@@ -93,6 +97,8 @@ async function insertRows<Row>(
   const isOfRow = (error: unknown) =>
     error instanceof RejectedStatementError && session.isInTransaction
   const fail = (input: KeyedRow<Row>, error: unknown) => void outcomes.set(input, { error })
+  // Where ids are not consecutive, the queue begins rows without keys one by one. These share their transaction all the
+  // same, and have a statement each.
   const together = session.hasConsecutiveIds ? [inputs] : inputs.map((input) => [input])
   for (const some of together) {
     try {
@@ -129,7 +135,8 @@ async function storeKeys(
     await statements.runTogether(inserts, keys, session, deadline)
   } catch (error) {
     if (error instanceof DuplicateError) throw new KeyTakenError(error, true)
-    // Each search for the one would wait for the lock again.
+    // Another instance is storing one of the keys. In a search for it, each half would wait for its lock. As after any
+    // conflict, all have another attempt, before which each key is looked up: that finds it without a wait.
     throw error instanceof LockedError ? new ConflictError(error, true) : error
   }
 }

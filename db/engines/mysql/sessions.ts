@@ -11,7 +11,11 @@ import { UnfitSessionError } from './set-up.ts'
 /** Milliseconds after which an idle session is ended, before a router or load balancer drops it. */
 const IDLE_TIMEOUT = 30_000
 
-/** Milliseconds after which an idle session, which may have been lost in silence, is pinged before its next use. */
+/**
+ * Milliseconds after which an idle session, which may have been lost in silence, is pinged before its next use. After
+ * fewer, calls of a busy service would wait for pings; after more, more calls would be sent to a lost session, and wait
+ * for their deadline.
+ */
 const PING_AFTER = 500
 
 /** Milliseconds that the ping may take: a call that waits for a lost session gets another one then. */
