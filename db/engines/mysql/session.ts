@@ -8,6 +8,7 @@ import {
   type ConnectionOptions,
   createConnection,
   type FieldPacket,
+  type QueryError,
   type ResultSetHeader,
   type RowDataPacket,
 } from 'mysql2'
@@ -130,18 +131,8 @@ export class MysqlSession implements Session {
     return this.mayBatch && this.server.hasNoTriggers
   }
 
-  async execute<Row>(
-    { sql, parameters }: Statement,
-    deadline: Deadline,
-  ): Promise<QueryResult<Row>> {
-    try {
-      return await this.#query<Row>(sql, parameters, deadline)
-    } catch (error) {
-      // An operator has dropped the index, or the table is a view: slower, but right.
-      if (!(error instanceof NoIndexError)) throw error
-      const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
-      return await this.#query<Row>(withoutHints, parameters, deadline)
-    }
+  execute<Row>({ sql, parameters }: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
+    return this.#query(sql, parameters, deadline)
   }
 
   async begin(deadline: Deadline): Promise<void> {
@@ -180,16 +171,32 @@ export class MysqlSession implements Session {
       (thrown, result, fields) => {
         deadline.remove(running)
         this.workedAt = performance.now()
-        // Kysely declares the type of the rows.
-        if (!thrown) return resolve(toResult(result, fields) as QueryResult<Row>)
-        const error = mysqlError(thrown)
-        if (error instanceof UnfitServerError) this.#keeper.onUnfit()
-        // After an UnfitServerError, a new connection may lead to another server.
-        if (thrown.fatal || error instanceof UnfitServerError) this.socket.destroy()
-        reject(error)
+        if (thrown) {
+          void this.#afterError<Row>(thrown, sql, parameters, deadline).then(resolve, reject)
+          return
+        }
+        const found = Array.isArray(result) ? toRows(result, fields) : toEffect(result)
+        resolve(found as QueryResult<Row>) // Kysely declares the type of the rows
       },
     )
     return promise
+  }
+
+  /** Returns the result of a statement without its hints, if a table lacks the index. Throws all other errors. */
+  async #afterError<Row>(
+    thrown: QueryError,
+    sql: string,
+    parameters: readonly unknown[],
+    deadline: Deadline,
+  ): Promise<QueryResult<Row>> {
+    const error = mysqlError(thrown)
+    if (error instanceof UnfitServerError) this.#keeper.onUnfit()
+    // After an UnfitServerError, a new connection may lead to another server.
+    if (thrown.fatal || error instanceof UnfitServerError) this.socket.destroy()
+    const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
+    if (!(error instanceof NoIndexError) || withoutHints === sql) throw error
+    // An operator has dropped the index, or the table is a view: slower, but right.
+    return await this.#query(withoutHints, parameters, deadline)
   }
 }
 
@@ -215,21 +222,16 @@ class RunningQuery implements Waiter {
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
 
-function toResult(
-  result: RowDataPacket[] | ResultSetHeader,
-  fields: FieldPacket[],
-): QueryResult<unknown> {
-  if (!Array.isArray(result)) {
-    const { insertId, affectedRows } = result
-    return {
-      rows: [],
-      numAffectedRows: BigInt(affectedRows),
-      ...(String(insertId) !== '0' && { insertId: BigInt(insertId) }),
-    }
-  }
+function toRows(rows: RowDataPacket[], fields: FieldPacket[]): QueryResult<unknown> {
   for (const { name, columnType } of fields) {
     if (!INTEGERS.has(columnType)) continue
-    for (const row of result) if (row[name] !== null) row[name] = BigInt(row[name])
+    for (const row of rows) if (row[name] !== null) row[name] = BigInt(row[name])
   }
-  return { rows: result }
+  return { rows }
 }
+
+const toEffect = ({ insertId, affectedRows }: ResultSetHeader): QueryResult<unknown> => ({
+  rows: [],
+  numAffectedRows: BigInt(affectedRows),
+  ...(String(insertId) !== '0' && { insertId: BigInt(insertId) }),
+})
