@@ -62,6 +62,9 @@ export type Plan<Input, Output, Shared = unknown> =
   | StatementPlan<Input, Output, Shared>
   | TransactionPlan<Input, Output, Shared>
 
+/** A plan whose inputs and outputs the queue does not know. */
+export type AnyPlan = Plan<never, unknown>
+
 /** What stands in a compiled statement for a value of each execution. */
 class Placeholder<Input> {
   readonly #index: number

@@ -1,9 +1,9 @@
 /**
- * The queue of a database. A call waits in a line for a session; a session that becomes free takes along what
- * waits in a line. This is its way:
+ * The queue of a database. A call waits in a line (line.ts) for a session; a session that becomes free takes along
+ * what waits in a line. This is its way:
  *
- * `run` → `#wait` → `line.join` ⇢ (it waits for others) `#onDue` → `decide` ⇢ (it waits for a session)
- * `#begin` → `#runGroups` → `#attempt` → `statements.runTogether` → `session.execute` ⇢ `group.resolve`
+ * `run` → `#wait` → `line.join` ⇢ (it waits for others) `#endGathering` → `decide` ⇢ (it waits for a session)
+ * `#begin` → `line.take` → `#runGroups` → `statements.runTogether` → `session.execute` ⇢ `#free`, `group.resolve`
  *
  * A plan whose inputs share a transaction has `plan.commitTogether` → `transact` (transaction.ts) there.
  *
@@ -24,18 +24,22 @@ import { bisect } from './bisect.ts'
 import { type Deadline, jointDeadline, within } from './deadline.ts'
 import { BrokenDatabaseError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
-import { type Group, isLoan, Line, type Loan, type Usage } from './line.ts'
-import type { Plan, Statements, Use } from './plan.ts'
+import { type Group, Line, type Usage } from './line.ts'
+import type { AnyPlan, Plan, StatementPlan, Statements, Use } from './plan.ts'
 import { pauseOrThrow } from './retry.ts'
 import type { Runner } from './runner.ts'
 import type { Demand, Session, Sessions, Statement } from './session.ts'
 
-/** The part of the sessions that may write: while all writes wait for a lock, reads continue. */
+/**
+ * The part of the sessions that may write: while all writes wait for a lock, reads continue. A larger part leaves fewer
+ * sessions to these reads, a smaller one has fewer transactions side by side.
+ */
 const WRITERS = 0.6
 
 /**
  * The part of the sessions of its use that a line may have, and never all of several: many callers of a slow
- * statement, or of a row that is locked, would take all, and delay others.
+ * statement, or of a row that is locked, would take all, and delay others. With this part they do not (bench/README.md);
+ * a smaller one leaves sessions idle where all callers ask for the same.
  */
 const OF_A_LINE = 0.8
 const mostOfALine = (sessions: number): number =>
@@ -48,12 +52,6 @@ export interface QueueSettings {
   timeout?: number | undefined
   /** The queue keeps these numbers current. */
   usage?: Usage
-}
-
-const LOANS: Record<Use, Loan> = {
-  read: { use: 'read', isLoan: true },
-  write: { use: 'write', isLoan: true },
-  readiness: { use: 'readiness', isLoan: true },
 }
 
 /** The result of a group, or why it failed. */
@@ -71,12 +69,16 @@ export class Queue implements Runner, Demand {
   readonly #ofALine: Record<'read' | 'write', number>
   readonly #usage: Usage
   readonly #sessions: Sessions
-  /** The number of sessions in use that may write, and of those of readiness, which `#usage` leaves out. */
+  /** The number of sessions in use that may write. */
   #writing = 0
-  #ofReadiness = 0
-  /** The lines, by their task and the kinds of their inputs. Nothing is removed. */
+  /** The lines of inputs, by their plan and kind. Nothing is removed. */
   readonly #lines = new Map<unknown, Map<string, Line>>()
-  /** The lines that are due, in the order in which they became so, that of readiness first. */
+  /** The lines of what has a session for itself. */
+  readonly #loans: Record<Use, Line>
+  /**
+   * The lines that are due, in the order in which they became so, that of readiness first. One whose entries have all
+   * left is passed over, and has no place any more once others join it.
+   */
   readonly #due: Line[] = []
   #ended: unknown
   #onUnused: (() => void) | undefined
@@ -93,6 +95,8 @@ export class Queue implements Runner, Demand {
     this.#ofALine = { read: mostOfALine(size), write: mostOfALine(this.#writers) }
     this.timeout = timeout ?? Number.POSITIVE_INFINITY
     this.#usage = usage ?? { used: 0, waiting: 0 }
+    const loans = (use: Use) => new Line(use, undefined, 1, this.#usage)
+    this.#loans = { read: loans('read'), write: loans('write'), readiness: loans('readiness') }
     this.#sessions = createSessions(this)
   }
 
@@ -103,10 +107,13 @@ export class Queue implements Runner, Demand {
   ): Promise<Output> {
     for (let attempt = 0; ; attempt++) {
       try {
-        const now = this.#readNow(plan, input, deadline)
-        if (now) return plan.output(now.shared)
-        const line = this.#lineOf(plan, plan.kindOf?.(input) ?? '')
-        return plan.output(await this.#wait(line, input, plan.identityOf?.(input), deadline))
+        if (plan.use === 'read' && this.#sessions.readNow) {
+          const now = this.#readNow(plan, input, deadline)
+          if (now) return plan.output(now.shared)
+        }
+        const kind = plan.kindOf?.(input) ?? ''
+        const line = this.#lines.get(plan)?.get(kind) ?? this.#newLine(plan, kind)
+        return plan.output(await this.#wait(line, deadline, input))
       } catch (error) {
         // An error of which one input is to blame would come again: its caller must decide.
         if (plan.commitTogether || plan.blamesOne?.(error)) throw error
@@ -136,63 +143,46 @@ export class Queue implements Runner, Demand {
     }
   }
 
-  /** Returns the result of an input, if the database works in this process, and the input need not wait. */
+  /** Returns the result of an input, if it need not wait for a transaction, or for a lock of another process. */
   #readNow<Input, Shared>(
-    plan: Plan<Input, unknown, Shared>,
+    plan: StatementPlan<Input, unknown, Shared>,
     input: Input,
     deadline: Deadline,
   ): { shared: Shared } | undefined {
-    if (plan.use !== 'read' || !this.#sessions.readNow) return undefined
     this.#refuse(deadline)
-    const result = this.#sessions.readNow(this.statements.statementOf(plan, [input]), true)
+    const result = this.#sessions.readNow?.(this.statements.statementOf(plan, [input]), true)
     return result && { shared: plan.split(result, [input])[0] as Shared } // the one of the input
   }
 
   /** Resolves to a session for this use alone, until `giveBack`. Throws as `execute`. */
   async borrow(use: Use, deadline: Deadline): Promise<Session> {
-    const line = this.#lineOf(LOANS[use], '')
-    return (await this.#wait(line, undefined, undefined, deadline)) as Session
+    return (await this.#wait(this.#loans[use], deadline)) as Session
   }
 
   giveBack(session: Session, use: Use): void {
-    this.#free(session, this.#lineOf(LOANS[use], ''))
+    this.#free(session, this.#loans[use])
   }
 
-  /** Rejects what waits or comes, and resolves once no session is in use. Never throws. */
-  async end(): Promise<void> {
-    this.#ended = ENDED
-    for (const kinds of this.#lines.values())
-      for (const line of kinds.values()) line.rejectAll(ENDED)
-    this.#sessions.close()
-    if (this.#usage.used === 0 && this.#ofReadiness === 0) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#onUnused = resolve
-    await promise
-  }
-
-  #lineOf(task: Line['task'], kind: string): Line {
-    const known = this.#lines.get(task)?.get(kind)
-    if (known) return known
+  #newLine(plan: AnyPlan, kind: string): Line {
     // In this process a statement costs no round trip.
-    const isSingle = isLoan(task) || (task.use === 'read' && this.#sessions.readNow)
-    const line = new Line(task, {
-      maxSize: isSingle ? 1 : task.maxSize,
-      usage: this.#usage,
-      onDue: this.#onDue,
-      onEmpty: this.#forget,
-    })
-    const lines = this.#lines.get(task) ?? new Map<string, Line>()
-    this.#lines.set(task, lines.set(kind, line))
+    const isSingle = plan.use === 'read' && this.#sessions.readNow
+    const line = new Line(plan.use, plan, isSingle ? 1 : plan.maxSize, this.#usage)
+    const kinds = this.#lines.get(plan) ?? new Map<string, Line>()
+    this.#lines.set(plan, kinds.set(kind, line))
     return line
   }
 
-  /** Lets an input wait in a line, and resolves to its result. Throws OverloadedError if the line is full. */
-  async #wait(line: Line, input: unknown, identity: unknown, deadline: Deadline): Promise<unknown> {
+  /** Lets a call wait in a line. Returns what settles with its answer. Throws OverloadedError if too many wait. */
+  #wait(line: Line, deadline: Deadline, input?: unknown): Promise<unknown> {
     this.#refuse(deadline)
-    if (line.isFull) throw OVERLOADED
-    const { promise } = line.join(input, identity, deadline)
-    if (line.isDue) this.decide() // it may need another session now
-    return await promise
+    const identity = line.plan?.identityOf?.(input as never) // it is of the plan
+    // Those that gather are never too many: they are about to begin.
+    if (line.isLong && this.#due.includes(line)) throw OVERLOADED
+    const isFirst = line.isEmpty
+    const answer = line.join(input, identity, deadline)
+    if (isFirst) this.#gather(line)
+    else if (this.#due.includes(line)) this.decide() // it may need another session now
+    return answer
   }
 
   /** Throws in a transaction, after the deadline, and after the end. */
@@ -202,36 +192,48 @@ export class Queue implements Runner, Demand {
     if (refusal) throw refusal
   }
 
-  readonly #onDue = (line: Line): void => {
-    this.#enqueue(line)
+  /** Lets others join the first entry of a line, for two turns of the event loop at most. */
+  #gather(line: Line): void {
+    this.#forget(line)
+    const { gathering } = line
+    const isAlone = this.#usage.used === 0 && this.#usage.waiting === 1 && line.lastCount <= 1
+    if (!line.plan) this.#endGathering(line, gathering)
+    // The calls of a batch come in one moment.
+    else if (isAlone) queueMicrotask(() => this.#endGathering(line, gathering))
+    // Clients that are answered in this turn send their next requests in the following one: with one turn, pages
+    // and mixed calls were a twentieth slower.
+    else setImmediate(() => setImmediate(this.#endGathering, line, gathering))
+  }
+
+  readonly #endGathering = (line: Line, gathering: number): void => {
+    if (line.gathering !== gathering) return
+    this.#becomeDue(line)
     this.decide()
   }
 
-  #enqueue(line: Line): void {
-    if (line.task.use === 'readiness') this.#due.unshift(line)
+  /** Gives a line the last place, if entries wait that have none. */
+  #becomeDue(line: Line): void {
+    if (line.isEmpty || this.#due.includes(line)) return
+    if (line.use === 'readiness') this.#due.unshift(line)
     else this.#due.push(line)
   }
 
-  readonly #forget = (line: Line): void => {
-    this.#due.splice(this.#due.indexOf(line), 1)
+  #forget(line: Line): void {
+    const place = this.#due.indexOf(line)
+    if (place >= 0) this.#due.splice(place, 1)
   }
 
   /** Lets the lines begin that may have a session, in their order. Nothing else decides. */
   decide(): void {
-    const mayBegin = (line: Line) => this.#leftFor(line) > 0
-    for (let line = this.#due.find(mayBegin); line; line = this.#due.find(mayBegin)) {
-      const session = this.#sessions.take()
-      if (!session) {
-        this.#sessions.prepare(this.#wanted())
-        return
-      }
-      this.#begin(line, session)
-    }
+    let line = this.#due.find(this.#mayBegin)
+    while (line && this.#begin(line)) line = this.#due.find(this.#mayBegin)
   }
 
+  readonly #mayBegin = (line: Line): boolean => !line.isEmpty && this.#leftFor(line) > 0
+
   /** The number of sessions that a line may have now, beside those that it has. */
-  #leftFor({ running, task: { use } }: Line): number {
-    if (use === 'readiness') return 1 - this.#ofReadiness
+  #leftFor({ running, use }: Line): number {
+    if (use === 'readiness') return 1 - running
     const left = this.#size - this.#usage.used
     const free = use === 'read' ? left : Math.min(left, this.#writers - this.#writing)
     return Math.min(free, this.#ofALine[use] - running)
@@ -241,52 +243,49 @@ export class Queue implements Runner, Demand {
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
     for (const line of this.#due) {
-      wanted[line.task.use] += Math.min(line.statements, Math.max(0, this.#leftFor(line)))
+      wanted[line.use] += Math.min(line.statementCount, Math.max(0, this.#leftFor(line)))
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
     const used = Math.min(wanted.read + writes, this.#size - this.#usage.used)
     return used + wanted.readiness
   }
 
-  #begin(line: Line, session: Session): void {
-    const { task } = line
-    const isOne = !isLoan(task) && task.needsConsecutiveIds && !session.hasConsecutiveIds
-    const groups = line.begin(isOne ? 1 : undefined)
-    if (line.isDue) {
-      // The rest waits behind the lines that came meanwhile.
-      this.#forget(line)
-      this.#enqueue(line)
+  /** Lets a line begin, and returns true, if there is a session at once. Asks for sessions otherwise. */
+  #begin(line: Line): boolean {
+    const session = this.#sessions.take()
+    if (!session) {
+      this.#sessions.prepare(this.#wanted())
+      return false
     }
-    this.#use(task.use)
-    if (isLoan(task)) groups[0]?.resolve(session)
-    else void this.#runGroups(line, task, session, groups)
-  }
-
-  #use(use: Use): void {
-    if (use === 'readiness') this.#ofReadiness++
-    else this.#usage.used++
+    const { plan, use } = line
+    // Of several rows, such a session would tell the id of the first one alone.
+    const isOne = plan?.needsConsecutiveIds && !session.hasConsecutiveIds
+    const groups = line.take(isOne ? 1 : line.maxSize)
+    // The rest waits behind the lines that came meanwhile.
+    this.#forget(line)
+    this.#becomeDue(line)
+    line.running++
+    if (use !== 'readiness') this.#usage.used++
     if (use === 'write') this.#writing++
+    if (plan) void this.#runGroups(line, plan, session, groups)
+    else groups[0]?.resolve(session)
+    return true
   }
 
   /** Takes back the session of a statement of a line, or of a loan, and lets others begin. */
   #free(session: Session, line: Line): void {
-    const { use } = line.task
-    if (use === 'readiness') this.#ofReadiness--
-    else this.#usage.used--
-    if (use === 'write') this.#writing--
+    line.running--
+    if (line.use !== 'readiness') this.#usage.used--
+    if (line.use === 'write') this.#writing--
     this.#sessions.giveBack(session)
-    if (this.#usage.used === 0 && this.#ofReadiness === 0) this.#onUnused?.()
-    line.end()
+    if (this.#usage.used === 0 && this.#loans.readiness.running === 0) this.#onUnused?.()
+    // What still gathers waits no longer than a statement took.
+    this.#becomeDue(line)
     this.decide()
   }
 
   /** Runs groups on a session, and answers their calls. Never throws. */
-  async #runGroups(
-    line: Line,
-    plan: Plan<never, unknown>,
-    session: Session,
-    groups: Group[],
-  ): Promise<void> {
+  async #runGroups(line: Line, plan: AnyPlan, session: Session, groups: Group[]): Promise<void> {
     let outcomes: GroupOutcome[]
     try {
       outcomes = await this.#attempt(plan, session, groups)
@@ -302,11 +301,7 @@ export class Queue implements Runner, Demand {
   }
 
   /** Runs groups together, and returns their results. Throws why they failed. */
-  async #attempt(
-    plan: Plan<never, unknown>,
-    session: Session,
-    groups: Group[],
-  ): Promise<GroupOutcome[]> {
+  async #attempt(plan: AnyPlan, session: Session, groups: Group[]): Promise<GroupOutcome[]> {
     const inputs = groups.map(({ input }) => input) as never[] // those of the line are of its plan
     const deadlines = new Set<Deadline>()
     for (const { entries } of groups) for (const { deadline } of entries) deadlines.add(deadline)
@@ -318,7 +313,7 @@ export class Queue implements Runner, Demand {
   /** Returns why groups have failed together, or runs them without those that are to blame. Never throws. */
   async #outcomesAfter(
     error: unknown,
-    plan: Plan<never, unknown>,
+    plan: AnyPlan,
     session: Session,
     groups: Group[],
   ): Promise<GroupOutcome[]> {
@@ -349,7 +344,19 @@ export class Queue implements Runner, Demand {
 
   /** Rejects what waits for a session: none can be had now. */
   fail(error: unknown): void {
-    for (const line of this.#due.filter((line) => this.#leftFor(line) > 0)) line.rejectAll(error)
+    for (const line of this.#due) if (this.#leftFor(line) > 0) line.rejectAll(error)
+  }
+
+  /** Rejects what waits or comes, and resolves once no session is in use. Never throws. */
+  async end(): Promise<void> {
+    this.#ended = ENDED
+    const lines = [...this.#lines.values()].flatMap((kinds) => [...kinds.values()])
+    for (const line of [...lines, ...Object.values(this.#loans)]) line.rejectAll(ENDED)
+    this.#sessions.close()
+    if (this.#usage.used === 0 && this.#loans.readiness.running === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onUnused = resolve
+    await promise
   }
 }
 

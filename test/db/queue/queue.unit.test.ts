@@ -130,6 +130,43 @@ test('a call begins once a session is free, in the order in which the lines beca
   }
 })
 
+test('a line whose calls have all left has no place any more, and gathers again', async () => {
+  const { queue, call, occupy, inputs, end } = queueOf({ size: 1 })
+  const free = await occupy()
+  const left = forever()
+  const leaving = expect(queue.run(pages, 1, left)).rejects.toThrow('left')
+  await turns(2)
+  call(lookUps, 2)
+  await turns(2)
+  left.giveUp(new Error('The client has left'))
+  await leaving
+  call(pages, 3)
+  free()
+  expect(inputs()).toEqual([[2]])
+  call(pages, 4)
+  await end()
+  await turns(2)
+  expect(inputs()).toEqual([[3, 4]])
+})
+
+test('a line that becomes due while it gathers has one place', async () => {
+  const { call, inputs, end } = queueOf({ size: 1 })
+  call(pages, 1)
+  await turns(2)
+  call(lookUps, 2)
+  await turns(2)
+  call(pages, 3, 4, 5)
+  await end()
+  expect(inputs()).toEqual([[2]])
+  await turns(2)
+  call(lookUps, 6)
+  await turns(2)
+  for (const expected of [[3, 4], [6], [5]]) {
+    await end()
+    expect(inputs()).toEqual([expected])
+  }
+})
+
 test('sessions are asked for as the calls come, one for each of their statements', async () => {
   const { call, sessions } = queueOf({ size: 9, open: 0 })
   for (const count of [1, 2, 3]) {
