@@ -73,8 +73,6 @@ export class Line {
   running = 0
   /** The number of the gathering: that of what waits, until all has begun or left. */
   gathering = 0
-  /** The number of entries of the latest statement. */
-  lastCount = 0
   readonly #usage: Usage
   /** What waits, a group for each input, in order. A new list once all have begun, which have the old one. */
   #groups: Group[] = []
@@ -151,7 +149,6 @@ export class Line {
     const taken = isAll ? this.#groups : this.#groups.splice(0, size)
     let count = 0
     for (const { entries } of taken) count += entries.size
-    this.lastCount = count
     this.#count -= count
     this.#usage.waiting -= count
     this.#known = undefined

@@ -10,8 +10,7 @@
  * | A call | begins |
  * |---|---|
  * | that reads the embedded database | at once, unless a transaction of this process or a lock of another one is in its way |
- * | while no session is in use, nothing waits, and the latest statement of its line had one call | at once, with the calls of the same moment |
- * | while a session may be used | after two turns of the event loop, with the calls that arrive until then |
+ * | while a session may be used | after two turns of the event loop, with the calls that arrive until then; of the embedded database at once, with the calls of the same moment |
  * | while a statement of its line ends | then |
  * | while all sessions that its line may have are in use | once one is free, in the order in which the lines became due |
  *
@@ -192,14 +191,14 @@ export class Queue implements Runner, Demand {
     if (refusal) throw refusal
   }
 
-  /** Lets others join the first entry of a line, for two turns of the event loop at most. */
+  /** Lets others join the first entry of a line before it is due. */
   #gather(line: Line): void {
     this.#forget(line)
     const { gathering } = line
-    const isAlone = this.#usage.used === 0 && this.#usage.waiting === 1 && line.lastCount <= 1
     if (!line.plan) this.#endGathering(line, gathering)
-    // The calls of a batch come in one moment.
-    else if (isAlone) queueMicrotask(() => this.#endGathering(line, gathering))
+    // Requests that arrive while this process executes a statement are then served in one moment, as the calls of a
+    // batch are.
+    else if (this.#sessions.readNow) queueMicrotask(() => this.#endGathering(line, gathering))
     // Clients that are answered in this turn send their next requests in the following one: with one turn, pages
     // and mixed calls were a twentieth slower.
     else setImmediate(() => setImmediate(this.#endGathering, line, gathering))

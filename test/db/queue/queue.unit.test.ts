@@ -33,83 +33,77 @@ function queueOf(options: Parameters<typeof newQueue>[0]) {
   }
 }
 
-// Whether a call begins at once, or after two turns of the event loop; and what was before.
-test.each<['at once' | 'after two turns', string, (all: ReturnType<typeof queueOf>) => unknown]>([
-  ['at once', 'nothing', () => {}],
+// What was before the calls.
+test.each<[string, (all: ReturnType<typeof queueOf>) => unknown]>([
+  ['nothing', () => {}],
   [
-    'at once',
     'a statement of one call, which has ended',
     async ({ call, end }) => {
       call(lookUps, 1)
-      await drain()
+      await turns(2)
       await end()
     },
   ],
   [
-    'at once',
     'a call that was given up while it waited for a session',
     async ({ queue, sessions }) => {
       const idle = sessions.idle.splice(0)
       const left = forever()
       const leaving = expect(queue.run(lookUps, 1, left)).rejects.toThrow('left')
-      await drain()
+      await turns(2)
       left.giveUp(new Error('The client has left'))
       await leaving
       sessions.idle.push(...idle)
     },
   ],
+  ['a session that is in use', ({ occupy }) => occupy()],
   [
-    'after two turns',
-    'a statement of several calls, which has ended',
-    async ({ call, end }) => {
-      call(lookUps, 1, 2)
-      await drain()
-      await end()
-    },
-  ],
-  ['after two turns', 'a session that is in use', ({ occupy }) => occupy()],
-  [
-    'after two turns',
     'a call of another line, which waits for a session',
     async ({ call, sessions }) => {
       const idle = sessions.idle.splice(0)
       call(pages, 1)
-      await drain()
+      await turns(2)
       sessions.idle.push(...idle)
     },
   ],
   [
-    'after two turns',
     'a statement that took along what waited, whose turns have not passed',
     async ({ call, end }) => {
       call(lookUps, 1)
-      await drain()
+      await turns(2)
       call(lookUps, 2)
       await turns(1)
       await end()
     },
   ],
 ])(
-  'a call begins %s, with those that come until then: before it, there was %s',
-  async (when, _, before) => {
+  'a call begins after two turns, with those that come until then: before it, there was %s',
+  async (_, before) => {
     const all = queueOf({ size: 9 })
     await before(all)
     const begun = () => all.inputs().filter(([first]) => first === 11)
     all.call(lookUps, 11)
-    if (when === 'after two turns') {
-      await turns(1)
-      expect(begun()).toEqual([])
-    }
+    await turns(1)
+    expect(begun()).toEqual([])
     all.call(lookUps, 12)
-    await (when === 'at once' ? drain() : turns(1))
+    await turns(1)
     expect(begun()).toEqual([[11, 12]])
   },
 )
 
+test('a call of sessions of this process begins at once, with those of the same moment', async () => {
+  const { call, inputs } = queueOf({ size: 1, isInProcess: true })
+  call(inserts, 1)
+  call(inserts, 2, 3)
+  expect(inputs()).toEqual([])
+  await drain()
+  expect(inputs()).toEqual([[1, 2, 3]])
+})
+
 test('a call begins when a statement of its line ends', async () => {
   const { call, inputs, end } = queueOf({ size: 9 })
   call(lookUps, 1)
-  await drain()
+  await turns(2)
   call(lookUps, 2, 3)
   await end()
   expect(inputs()).toEqual([[2, 3]])

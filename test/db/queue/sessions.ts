@@ -110,11 +110,13 @@ export class ControlledSessions implements Sessions {
   wanted = 0
   /** The numbers of sessions that the queue asked for. */
   readonly prepared: number[] = []
+  readonly readNow?: () => undefined
   isEnded = false
 
-  constructor(demand: Demand, observer: Observer) {
+  constructor(demand: Demand, observer: Observer, isInProcess: boolean) {
     this.#demand = demand
     this.observer = observer
+    if (isInProcess) this.readNow = () => undefined
   }
 
   take(): ControlledSession | undefined {
@@ -154,16 +156,18 @@ interface Options {
   /** The number of sessions that are open; by default one more than may be in use. */
   open?: number
   observer?: Observer
+  /** Whether the sessions are of this process, where reads must wait for a transaction. By default they are of a server. */
+  isInProcess?: boolean
 }
 
 /** Returns a queue, its sessions, and their numbers. */
-export function newQueue({ size, open = size + 1, observer = {} }: Options) {
+export function newQueue({ size, open = size + 1, observer = {}, isInProcess = false }: Options) {
   const usage: Usage = { used: 0, waiting: 0 }
   const builder = { kysely: newKysely(), engine: {} as Engine } // no plan of these tests needs one
   const statements = new Statements(builder)
   let sessions!: ControlledSessions // the queue makes them at once
   const queue = new Queue(statements, { size, usage }, (demand) => {
-    sessions = new ControlledSessions(demand, observer)
+    sessions = new ControlledSessions(demand, observer, isInProcess)
     return sessions
   })
   const destroy = () => queue.end()
