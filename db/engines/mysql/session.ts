@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
-import type { QueryResult } from 'kysely'
+import { CompiledQuery, type QueryResult } from 'kysely'
 import {
   type Connection,
   type ConnectionOptions,
@@ -33,6 +33,10 @@ const LOG_IN_TIMEOUT = 60_000
  * connection is lost: https://nodejs.org/api/net.html#socketsetkeepaliveenable-initialdelay
  */
 const KEEP_ALIVE_DELAY = 10_000
+
+const BEGIN = CompiledQuery.raw('begin')
+const COMMIT = CompiledQuery.raw('commit')
+const ROLLBACK = CompiledQuery.raw('rollback')
 
 /** A server, and how a connection to it is opened. */
 export interface Address {
@@ -131,32 +135,8 @@ export class MysqlSession implements Session {
     return this.mayBatch && this.server.hasNoTriggers
   }
 
-  execute<Row>({ sql, parameters }: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
-    return this.#query(sql, parameters, deadline)
-  }
-
-  async begin(deadline: Deadline): Promise<void> {
-    await this.#query('begin', [], deadline)
-    this.isInTransaction = true
-  }
-
-  async commit(deadline: Deadline): Promise<void> {
-    await this.#query('commit', [], deadline)
-    this.isInTransaction = false
-  }
-
-  /** Never throws: a session that fails is closed, and its transaction with it. */
-  async rollback(deadline: Deadline): Promise<void> {
-    this.isInTransaction = false
-    await this.#query('rollback', [], deadline).catch(() => this.socket.destroy())
-  }
-
-  /** Runs a statement. If its deadline ends it, closes the session, because the server continues. */
-  #query<Row>(
-    sql: string,
-    parameters: readonly unknown[],
-    deadline: Deadline,
-  ): Promise<QueryResult<Row>> {
+  /** Closes the session if the deadline ends the statement, because the server continues. */
+  execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
     if (deadline.reason) return Promise.reject(deadline.reason)
     if (this.socket.destroyed) {
       const cause = new Error('The connection was lost')
@@ -166,13 +146,13 @@ export class MysqlSession implements Session {
     const running = new RunningQuery(this, this.#keeper, reject)
     deadline.add(running)
     this.connection.query<RowDataPacket[] | ResultSetHeader>(
-      sql,
-      parameters as unknown[], // mysql2 does not change them
+      statement.sql,
+      statement.parameters as unknown[], // mysql2 does not change them
       (thrown, result, fields) => {
         deadline.remove(running)
         this.workedAt = performance.now()
         if (thrown) {
-          void this.#afterError<Row>(thrown, sql, parameters, deadline).then(resolve, reject)
+          void this.#afterError<Row>(thrown, statement, deadline).then(resolve, reject)
           return
         }
         const found = Array.isArray(result) ? toRows(result, fields) : toEffect(result)
@@ -182,21 +162,36 @@ export class MysqlSession implements Session {
     return promise
   }
 
+  async begin(deadline: Deadline): Promise<void> {
+    await this.execute(BEGIN, deadline)
+    this.isInTransaction = true
+  }
+
+  async commit(deadline: Deadline): Promise<void> {
+    await this.execute(COMMIT, deadline)
+    this.isInTransaction = false
+  }
+
+  /** Never throws: a session that fails is closed, and its transaction with it. */
+  async rollback(deadline: Deadline): Promise<void> {
+    this.isInTransaction = false
+    await this.execute(ROLLBACK, deadline).catch(() => this.socket.destroy())
+  }
+
   /** Returns the result of a statement without its hints, if a table lacks the index. Throws all other errors. */
   async #afterError<Row>(
     thrown: QueryError,
-    sql: string,
-    parameters: readonly unknown[],
+    statement: Statement,
     deadline: Deadline,
   ): Promise<QueryResult<Row>> {
     const error = mysqlError(thrown)
     if (error instanceof UnfitServerError) this.#keeper.onUnfit()
     // After an UnfitServerError, a new connection may lead to another server.
     if (thrown.fatal || error instanceof UnfitServerError) this.socket.destroy()
-    const withoutHints = sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
-    if (!(error instanceof NoIndexError) || withoutHints === sql) throw error
+    const sql = statement.sql.replaceAll(/ force index \(`[^`]*`\)/g, '')
+    if (!(error instanceof NoIndexError) || sql === statement.sql) throw error
     // An operator has dropped the index, or the table is a view: slower, but right.
-    return await this.#query(withoutHints, parameters, deadline)
+    return await this.execute({ ...statement, sql }, deadline)
   }
 }
 
