@@ -107,7 +107,7 @@ export class Line {
 
   /** Adds an entry, to those of its identity if there are any, until its deadline. Returns what settles with its answer. */
   join(input: unknown, identity: unknown, deadline: Deadline): Promise<unknown> {
-    const group = this.#groupOf(identity) ?? this.#newGroup(input, identity)
+    const group = this.#groupOf(input, identity)
     const entry = new Entry(group, deadline)
     group.entries.add(entry)
     this.#count++
@@ -116,13 +116,13 @@ export class Line {
     return entry.answer.promise
   }
 
-  #groupOf(identity: unknown): Group | undefined {
-    if (identity === undefined || this.#count === 0) return undefined
-    this.#known ??= new Map(this.#groups.map((group) => [group.identity, group]))
-    return this.#known.get(identity)
-  }
-
-  #newGroup(input: unknown, identity: unknown): Group {
+  /** Returns the group of an identity, or a new one. */
+  #groupOf(input: unknown, identity: unknown): Group {
+    if (identity !== undefined && this.#count > 0) {
+      this.#known ??= new Map(this.#groups.map((group) => [group.identity, group]))
+      const known = this.#known.get(identity)
+      if (known) return known
+    }
     const group = new Group(this, input, identity)
     this.#groups.push(group)
     this.#known?.set(identity, group)

@@ -175,12 +175,13 @@ export class Queue implements Runner, Demand {
   #wait(line: Line, deadline: Deadline, input?: unknown): Promise<unknown> {
     this.#refuse(deadline)
     const identity = line.plan?.identityOf?.(input as never) // it is of the plan
+    const isDue = this.#due.includes(line)
     // Those that gather are never too many: they are about to begin.
-    if (line.isLong && this.#due.includes(line)) throw OVERLOADED
+    if (isDue && line.isLong) throw OVERLOADED
     const isFirst = line.isEmpty
     const answer = line.join(input, identity, deadline)
     if (isFirst) this.#gather(line)
-    else if (this.#due.includes(line)) this.decide() // it may need another session now
+    else if (isDue) this.decide() // it may need another session now
     return answer
   }
 
