@@ -166,6 +166,11 @@ describe.runIf(isInstalled)('HAProxy', () => {
     expect(failed).toBeGreaterThan(0)
     expect(statuses.filter((status) => status === 503)).toHaveLength(failed)
     expect(new Set(statuses)).toEqual(new Set([201, 503]))
+    const beforePatches = lost.length
+    const patch = () =>
+      keyedFetch(haproxy.origin, key)('/v1/pets/1', { method: 'PATCH', headers: { connection } })
+    const patched = [(await patch()).status, (await patch()).status].sort()
+    expect([patched, lost.length - beforePatches]).toEqual([[405, 503], 1])
     const pets = (await (await list()).json()) as { name: string }[]
     const count = (name: string) => pets.filter((pet) => pet.name === name).length
     expect([count('Rex'), count('Bea')]).toEqual([4, 4 - failed])

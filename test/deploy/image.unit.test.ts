@@ -89,6 +89,8 @@ test('all units have the same sandbox', () => {
     .concat('deploy/petstore-backup.service')
     .flatMap((unit) => `${/^ReadWritePaths=(.+)$/m.exec(readRoot(unit))?.[1]}`.split(' '))
   for (const name of paths) expect(name).toMatch(/^-\//)
+  const [, folder] = /^ExecStart=\S+ (\S+)/m.exec(readRoot('deploy/petstore-backup.service')) ?? []
+  expect(paths).toContain(`-${folder}`)
 })
 
 test('a backup is made each night, also when the clocks go forward, and after a night in which the machine was off', () => {
@@ -124,7 +126,8 @@ test('compose sets the database of the service, and a sufficient stop_grace_peri
   expect(Number.parseInt(String(value('stop_grace_period')), 10)).toBeGreaterThan(10)
   // Plain HTTP must not pass a firewall, which Docker goes around.
   expect(compose).toMatch(/^ {4}ports:\n {6}- 127\.0\.0\.1:3000:3000$/m)
-  expect(value('PORT')).toBe('3000')
+  // In place of those of .env, which the container reads, too.
+  expect([value('PORT'), value('LISTEN_HOST')]).toEqual(['3000', '""'])
 })
 
 test.each([

@@ -165,7 +165,11 @@ describe('the commands', () => {
         .replaceAll('/tmp/drill', path.join(folder, 'drill'))
     await run(own(lines))
     expect(existsSync(path.join(folder, 'backups/monday.db'))).toBe(true)
-    const { stdout } = await run(own(block('docs/operating.md', '/tmp/drill')))
+    const drill = own(block('docs/operating.md', '/tmp/drill'))
+    // A reader has no such variable in the environment, and would restore into the database of the service.
+    const set = await run(`unset DATABASE_URL\n${drill.split('\n')[0]}\nprintenv DATABASE_URL`)
+    expect(set.stdout).toContain('/drill/')
+    const { stdout } = await run(drill)
     expect(stdout).toMatch(/^1 +first +petstore_/m)
   })
 })

@@ -162,3 +162,15 @@ describe.runIf(engine === 'mysql')('on a server', () => {
     expect(await get(1)).toMatchObject({ id: 1 })
   })
 })
+
+// The last one: further ids are beyond these.
+test('concurrent lists behind ids that a number rounds have their own pets', async () => {
+  const ids = [2n ** 53n, 2n ** 53n + 1n, 2n ** 53n + 2n]
+  for (const id of ids) {
+    await sql(`insert into pets (id, name, category_id, status) values (${id}, 'x', 1, 'sold')`)
+  }
+  const first = async (id: bigint) =>
+    /"id":(\d+)/.exec((await service.rest('GET', `/pets?limit=1&cursor=${id - 1n}`)).text)?.[1]
+  const requested = Array.from({ length: 20 }, () => ids).flat()
+  expect(await Promise.all(requested.map(first))).toEqual(requested.map(String))
+})

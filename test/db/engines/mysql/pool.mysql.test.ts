@@ -96,6 +96,22 @@ describe('the limits', () => {
   })
 })
 
+test('a connection that is being opened while a server refuses a write is replaced, too', async () => {
+  const { db } = await newPool()
+  await list(db)
+  const before = proxy.opened
+  const held = proxy.holdAt(/^show variables/)
+  const work = inTransaction(db, async (inside) => {
+    const release = await held
+    void proxy.failAt(/^update `pets`/, 1290)
+    await write(inside).finally(release)
+  })
+  const listed = list(db)
+  await expect(work).rejects.toThrow()
+  await listed
+  expect(proxy.opened - before).toBe(2)
+})
+
 test('after a peak one connection serves the calls, so that the others end for want of use', async () => {
   const { db } = await newPool()
   await warm(db, 6)
