@@ -194,7 +194,7 @@ export class Queue implements Runner, Demand {
 
   /** Lets others join the first entry of a line before it is due. */
   #gather(line: Line): void {
-    this.#forget(line)
+    this.#forget(line) // if it has a place, that is of entries that have left
     const { gathering } = line
     if (!line.plan) this.#endGathering(line, gathering)
     // Requests that arrive while this process executes a statement are then served in one moment, as the calls of a
