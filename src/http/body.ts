@@ -52,7 +52,9 @@ export async function readBody(
   if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) throw problem('mediaType')
   // RFC 9110, section 10.1.1: the client waits for this response before it sends the body.
   if (req.httpVersion === '1.1' && /100-continue/i.test(headers.expect ?? '')) res.writeContinue()
-  const bytes = await readBytes(req, res)
+  // Most bodies come with their head: `read` returns all that the stream has, and null for none.
+  const bytes = req.complete ? ((req.read() as Buffer | null) ?? NOTHING) : await arriving(req, res)
+  if (bytes.length > MAX_BODY) throw problem('bodyTooLarge')
   try {
     return new Body(bytes.length, utf8.decode(bytes))
   } catch (cause) {
@@ -74,22 +76,24 @@ export function skipBody(req: IncomingMessage, res: ServerResponse): Promise<voi
     const onClose = () => reject(CLIENT_GONE)
     if (req.destroyed || res.destroyed) return onClose()
     req.on('end', resolve).on('error', onClose).resume()
-    res.on('close', onClose) // as in readBytes
+    res.on('close', onClose) // as in arriving
   })
 }
 
-function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
+const NOTHING = Buffer.alloc(0)
+
+/** Returns the bytes of a body that is still arriving. Meanwhile it counts: see ClientMemory. */
+function arriving(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const connection = connectionOf(req.socket)
     let chunks: Buffer[] = []
     let length = 0
     // The head of a request whose body does not end stays as long as the body.
-    const head = req.complete ? 0 : headSize(req)
-    let isHeld = head > 0
-    if (isHeld) connection.hold(head)
+    const head = headSize(req)
+    connection.hold(head)
     // What listens would keep the bytes, and the promise has them, until the answer is over.
     const release = () => {
-      if (isHeld) connection.hold(0)
+      connection.hold(0)
       chunks = []
       req.off('data', onData).off('end', onEnd).off('error', onClose)
       res.off('close', onClose)
@@ -101,9 +105,7 @@ function readBytes(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
         return reject(problem('bodyTooLarge'))
       }
       if (chunks.push(chunk) > MAX_CHUNKS) chunks = [Buffer.concat(chunks)]
-      if (req.complete) return
-      isHeld = true
-      connection.hold(head + length)
+      if (!req.complete) connection.hold(head + length)
     }
     const onEnd = () => {
       resolve(Buffer.concat(chunks))
