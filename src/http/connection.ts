@@ -67,7 +67,7 @@ export class Connection {
     socket.on('error', () => {}) // Node removes its own listener after CONNECT
     // Node calls this after the last answer, and would destroy a socket whose client still sends.
     Object.assign(socket, { destroySoon: () => this.next('end') })
-    socket.once('close', () => this.hold(0))
+    socket.once('close', () => memory.hold(socket, 0))
   }
 
   get state(): State {
@@ -84,9 +84,9 @@ export class Connection {
     return !this.#current && this.socket.bytesRead === this.#bytesBefore
   }
 
-  /** Sets the bytes that the connection holds for its client: see ClientMemory. */
+  /** Sets the bytes that the connection holds for its client, beside pipelined requests: see ClientMemory. */
   hold(bytes: number): void {
-    this.#memory.hold(this.socket, bytes)
+    this.#memory.hold(this.socket, this.#ofPipelined + bytes)
   }
 
   /**
@@ -111,7 +111,7 @@ export class Connection {
     this.next('request')
     this.#ofPipelined += PIPELINED_REQUEST + headSize(req)
     if (++this.#pipelined > MAX_PIPELINED) this.socket.destroy()
-    else this.hold(this.socket.writableLength + this.#ofPipelined)
+    else this.hold(this.socket.writableLength)
   }
 
   /** The answer was sent, or the connection is closed. */

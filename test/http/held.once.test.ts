@@ -23,13 +23,17 @@ function meet(): Promise<bigint> {
 }
 
 let counted = 0
+let mayAnswer: Promise<void> | undefined
 
 const served = router({
   large: procedure
     .meta(described('GET', '/large', { example: '' }))
-    .input(z.object({}))
+    .input(z.object({ mebibytes: z.int().default(12) })) // more than a third of the limit
     .output(z.string())
-    .query(async () => 'x'.repeat(12 * 1024 * 1024)), // a third of the limit
+    .query(async ({ input }) => {
+      await mayAnswer
+      return 'x'.repeat(input.mebibytes * 1024 * 1024)
+    }),
   count: procedure
     .meta(described('GET', '/count', { example: '' }))
     .input(z.object({}))
@@ -49,11 +53,10 @@ const served = router({
 const service = await serviceForFile({}, { resources: resourcesOf(served) })
 
 /** A client that never reads its response. */
-async function large() {
-  const reader = await unreadAnswer(
-    service.origin,
-    requestText('GET /v1/large', { key: service.key }),
-  )
+async function large(query = '', behind = '') {
+  const { key } = service
+  const text = requestText(`GET /v1/large${query}`, { key }) + behind
+  const reader = await unreadAnswer(service.origin, text)
   onTestFinished(() => void reader.socket.destroy())
   return reader
 }
@@ -84,6 +87,21 @@ test.for<[string, (socket: Socket) => unknown]>([
     await until('it is over', () => served.closed || served.writableLength === 0)
   }
   expect(first.served.destroyed).toBe(false)
+})
+
+test('requests behind an answer that is not read count beside it', async () => {
+  const first = await large('?mebibytes=16')
+  const headers = [`x: ${'x'.repeat(15_000)}`]
+  const behind = requestText('GET /v1/count', { key: service.key, headers }).repeat(90) // 2 MiB in the process
+  const serving = accepted()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  mayAnswer = promise
+  const second = large('?mebibytes=15', behind)
+  const served = await serving
+  await until('all have arrived', () => served.bytesRead > behind.length)
+  resolve()
+  await second
+  expect(first.served.destroyed).toBe(true)
 })
 
 test('of incomplete bodies, the connection that is idle for longest is dropped', async () => {
