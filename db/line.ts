@@ -112,7 +112,7 @@ export class Line {
     group.entries.add(entry)
     this.#count++
     this.#usage.waiting++
-    deadline.add(entry)
+    deadline.add(entry) // until the call ends: to give it up has no effect once it is answered
     return entry.answer.promise
   }
 

@@ -2,8 +2,9 @@
  * The queue of a database. A call waits in a line (line.ts) for a session; a session that becomes free takes along
  * what waits in a line. This is its way:
  *
- * `run` → `#wait` → `line.join` ⇢ (it waits for others) `#endGathering` → `decide` ⇢ (it waits for a session)
- * `#begin` → `line.take` → `#runGroups` → `statements.runTogether` → `session.execute` ⇢ `#free`, `group.resolve`
+ * `run` → `#wait` → `line.join`, `#gather` ⇢ (it waits for others) `#endGathering` → `decide` ⇢ (it waits for a
+ * session) `#begin` → `line.take` → `#runGroups` → `#attempt` → `statements.runTogether` → `session.execute` ⇢ `#free`,
+ * `group.resolve`
  *
  * A plan whose inputs share a transaction has `plan.commitTogether` → `transact` (transaction.ts) there.
  *
@@ -200,8 +201,8 @@ export class Queue implements Runner, Demand {
     // Requests that arrive while this process executes a statement are then served in one moment, as the calls of a
     // batch are.
     else if (this.#sessions.readNow) queueMicrotask(() => this.#endGathering(line, gathering))
-    // Clients that are answered in this turn send their next requests in the following one: with one turn, pages
-    // and mixed calls were a twentieth slower.
+    // Beside the turn that a request waits in http/server.ts: clients that are answered in this turn send their next
+    // requests in the following one. With one turn, pages and mixed calls were a twentieth slower.
     else setImmediate(() => setImmediate(this.#endGathering, line, gathering))
   }
 

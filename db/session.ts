@@ -32,8 +32,7 @@ export interface Sessions {
   prepare(count: number): void
   giveBack(session: Session): void
   /**
-   * Executes a read at once, if the database works in this process, and the read need not wait: otherwise returns
-   * undefined. A shared one may have its rows from an equal one of the same turn. Throws the errors of db/errors.ts.
+   * Only of a database that works in this process: executes a read at once. Returns undefined where it must wait. A shared one may have its rows from an equal one of the same turn. Throws the errors of db/errors.ts.
    */
   readNow?(statement: Statement, isShared: boolean): QueryResult<never> | undefined
   /** Closes the sessions, on a server each after its use. Never throws. */

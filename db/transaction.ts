@@ -75,7 +75,8 @@ export async function transact<Result>(
     result = await work()
   } catch (error) {
     await session.rollback(deadline)
-    // A server rolls back a transaction with its connection, so before the commit it has no effect.
+    // A server rolls back a transaction with its connection, so before the commit it has no effect. After a timeout
+    // there is no time for another attempt.
     const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
     if (!isLost || error instanceof DatabaseTimeoutError) throw error
     throw new DatabaseUnavailableError(error.cause, true)

@@ -8,7 +8,7 @@ import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables, WithId } from '../tables.ts'
 import { type KeyOfRow, withKeys } from './keyed.ts'
 
-/** Maximum number of rows of a statement. */
+/** Maximum number of rows of a statement. They share a commit: more would gain next to nothing, and lock for longer. */
 const MAX_ROWS = 200
 
 /** Returns the columns of a row, with a `value` for each that differs between rows: a column that a row may lack is `null`. */

@@ -4,7 +4,7 @@ import type { Builder, Query } from '../builder.ts'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables, WithId } from '../tables.ts'
 
-/** Maximum number of keys in one query. */
+/** Maximum number of keys in one query. A hundred share the way to the database: more would gain next to nothing. */
 const MAX_KEYS = 100
 
 interface LookUp<Key, Row> {

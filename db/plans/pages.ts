@@ -111,7 +111,8 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
 
   return {
     use: 'read',
-    // Pages of one statement are ordered here, and texts as their database orders them only there.
+    // Pages of one statement are ordered here, and texts as their database orders them only there. More than eight
+    // would delay the first ones: a page takes longer than the way to the database.
     maxSize: column ? 1 : 8,
     identityOf: textOf,
     // The schema of a query leaves few sets of fields.

@@ -4,13 +4,13 @@ import type { Socket } from 'node:net'
 import type { ClientMemory } from './memory.ts'
 import { headSize } from './request.ts'
 
-/** Milliseconds that a client has to read the last answer of its connection (RFC 9112, section 9.6). */
+/** Milliseconds that a client has to read the last answer of its connection, as RFC 9112, section 9.6, asks; it names no time. */
 const CLOSE_TIMEOUT = 1_000
 
 /** Bytes that Node holds for a pipelined request, beside its head, as measured. */
 const PIPELINED_REQUEST = 6_000
 
-/** Requests that a client may send before the answer to its first one. None of them is done. */
+/** Requests that a client may send before the answer to its first one. None of them is done: any number near this does. */
 const MAX_PIPELINED = 100
 
 type State = 'idle' | 'answering' | 'last' | 'closing'

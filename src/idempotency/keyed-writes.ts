@@ -55,13 +55,13 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     input: Input,
   ): Promise<Output> {
     return this.#once(call, async (request, expired) => {
-      let output: Output | undefined
+      let output: Output | undefined // that of the latest `withAnswer`, inside the transaction
       const withAnswer = (id: bigint) => {
         output = outputOfRow(call, creation, id, input)
         return { ...request, answer: stringify(output) }
       }
       await creation.insert(call, input, { table: idempotencyKeys.table, expired, withAnswer })
-      return output as Output // of the last id, whose row was committed
+      return output as Output // of the row that was committed
     })
   }
 

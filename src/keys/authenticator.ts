@@ -5,7 +5,7 @@ import { type Database, Deadline } from '../../db/index.ts'
 import { hashKey, KEY_LIFETIME, type KeyCaller, visiblePrefix } from './key.ts'
 import { findKey, recordUses } from './store.ts'
 
-/** Maximum number of cached keys; the least recently used one is dropped. */
+/** Maximum number of cached keys, some 3 MB; the least recently used one is dropped. */
 const MAX_KEYS = 10_000
 
 /** Milliseconds between two records of the uses of keys. */

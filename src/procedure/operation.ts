@@ -61,8 +61,8 @@ export class Operation implements CalledOperation {
     const output = await this.#resolver(new ResolverOptions(call, input, batchIndex))
     if (this.isPaged) return this.checkPage(output as Page)
     if (this.type === 'query') return this.checkOutput(output)
-    // That of a mutation is checked already: before its effect. Here it could be one of an earlier release, kept with
-    // an Idempotency-Key.
+    // A function of write.ts has checked that of a mutation. It may be one of an earlier release, kept with an
+    // Idempotency-Key.
     const { written } = call.progress
     if (written && written.output === output) return output
     const functions = 'write(…), writeIdempotent(…), create(…) or writeElsewhere(…)'

@@ -44,7 +44,7 @@ export interface Match {
   /** The number of calls: of a batch, up to its maximum. */
   count: number
   readsBody: boolean
-  /** Headers of every response, errors included: each name, then its value. */
+  /** Headers of the errors of its calls: each name, then its value. */
   headers: readonly string[]
 }
 
