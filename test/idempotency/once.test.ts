@@ -113,3 +113,16 @@ test.each(stores)(
     expect(await once(request, forever(), make)).toBe('first')
   },
 )
+
+test('the end of a request frees its own key alone', async () => {
+  const [one, other] = [newRequest(), newRequest()]
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const short = once(one, ended(), async () => 'made')
+  const long = once(other, forever(), () => promise)
+  await expect(short).rejects.toThrow()
+  const again = once(other, new Deadline(1_000), async () => 'again')
+  await expect(again).rejects.toMatchObject({ code: 'CONFLICT' })
+  resolve('made')
+  expect(await long).toBe('made')
+  expect(await once(one, forever(), async () => 'made')).toBe('made')
+})

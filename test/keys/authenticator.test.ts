@@ -225,3 +225,20 @@ test('a stop stores the last uses of more keys than fit in one statement', async
   const query = "select count(last_used_at) as used from api_keys where name = 'one of many'"
   expect((await sql(query)).map(({ used }) => Number(used))).toEqual([501])
 })
+
+// A read of the embedded database does not wait.
+test.runIf(engine === 'mysql')(
+  'a look-up ends after ten seconds, also where calls may wait for longer',
+  async () => {
+    const rest = { database: { ...database, remove: async () => {} } }
+    const patient = await startService({ DATABASE_TIMEOUT: '30s' }, rest)
+    const { key } = await createKey('slow')
+    await using holder = await openSql(database.url)
+    await holder('lock tables api_keys write')
+    const began = Date.now()
+    expect(await statusAt(patient, key)).toBe(503)
+    expect(Date.now() - began).toBeLessThan(REMEMBERED + 10_000)
+    await holder('unlock tables')
+    await patient.stop()
+  },
+)
