@@ -4,6 +4,7 @@ import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
 import { connectionOf } from './connection.ts'
 import { recordOf } from './record.ts'
+import { headSize } from './request.ts'
 
 /**
  * Sends a response; `headers` has each name before its value. It adds `Content-Length` and `X-Request-Id`.
@@ -29,7 +30,8 @@ export function answer(
   const { socket } = res
   if (!socket || socket.writableLength === 0) return
   const connection = connectionOf(socket)
-  connection.hold(socket.writableLength)
+  connection.countRequest(0) // it waits no longer
+  connection.hold(socket.writableLength + headSize(res.req))
   res.once('close', () => connection.hold(0))
 }
 

@@ -184,14 +184,16 @@ test('of batches that arrive together, the first are answered before the last ru
 })
 
 /** Sends a call that waits until the crowd is there, by a request that many bytes belong to. */
-async function wait(bytes: number, more: string[] = []): Promise<number> {
+async function wait(bytes: number, more: string[] = [], isAsked = true): Promise<number> {
   const headers = {
     authorization: `Bearer ${service.key}`,
-    ...{ 'content-type': 'application/json', expect: '100-continue' },
+    'content-type': 'application/json',
+    ...(isAsked && { expect: '100-continue' }),
     ...Object.fromEntries(more.map((header) => header.split(': '))),
   }
-  const sent = request(`${service.origin}/v1/wait`, { method: 'POST', headers })
-  await once(sent, 'continue') // the server reads what follows
+  const agent = isAsked ? undefined : false // a new connection
+  const sent = request(`${service.origin}/v1/wait`, { method: 'POST', headers, agent })
+  if (isAsked) await once(sent, 'continue') // the server reads what follows
   const [answer] = await once(sent.end(JSON.stringify({ text: 'x'.repeat(bytes) })), 'response')
   answer.resume()
   return answer.statusCode
@@ -218,4 +220,23 @@ test('of calls that wait, those whose bodies exceed the limit are 503, and usual
   expect(await Promise.all(Array.from({ length: 500 }, () => wait(60_000))), 'again').toEqual(
     Array(500).fill(200),
   )
+})
+
+test('a request whose answer is not read waits no longer', async () => {
+  const unsent: (() => void)[] = []
+  const onSocket = (message: unknown) => {
+    const { socket } = message as { socket: Socket }
+    const write = socket._write.bind(socket)
+    // As where the kernel takes no more for a client that reads nothing.
+    socket._write = (...args) => void unsent.push(() => write(...args))
+    Object.assign(socket, { _writev: null })
+  }
+  subscribe('net.server.socket', onSocket)
+  onTestFinished(() => void unsubscribe('net.server.socket', onSocket))
+  const before = met
+  const answers = Array.from({ length: CROWD }, () => wait(60_000, [], false))
+  await until('all are answered', () => unsent.length >= CROWD)
+  expect(met - before).toBe(CROWD)
+  for (const send of unsent) send()
+  expect(await Promise.all(answers)).toEqual(Array(CROWD).fill(200))
 })
