@@ -52,7 +52,7 @@ export async function create<Stores, Input, Output>(
   input: Input,
 ): Promise<Output> {
   refuseUnlessDescribed(call, 'create')
-  // First, because others share the statement: an output that is wrong must not undo their rows.
+  // Before the insert, which others share: a wrong output must have no effect, and undo none of their rows.
   outputOfRow(call, creation, ANY_ID, input)
   return noted(
     call,
