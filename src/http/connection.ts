@@ -1,7 +1,8 @@
 /** A connection of a client: one request at a time, and what it makes the process hold. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientMemory } from './memory.ts'
+import type { RecordedResponse } from './record.ts'
 import { headSize } from './request.ts'
 
 /** Milliseconds that a client has to read the last answer of its connection, as RFC 9112, section 9.6, asks; it names no time. */
@@ -49,7 +50,7 @@ export class Connection {
   readonly socket: Socket
   readonly #memory: ClientMemory
   #state: State = 'idle'
-  #current: ServerResponse | undefined
+  #current: RecordedResponse | undefined
   /** Requests behind that of the current answer, and the bytes that they take. */
   #pipelined = 0
   #ofPipelined = 0
@@ -75,7 +76,7 @@ export class Connection {
   }
 
   /** The answer that the client has not taken in full. */
-  get current(): ServerResponse | undefined {
+  get current(): RecordedResponse | undefined {
     return this.#current
   }
 
@@ -101,7 +102,7 @@ export class Connection {
   }
 
   /** Begins the answer to a request. */
-  begin(res: ServerResponse, isLast: boolean): void {
+  begin(res: RecordedResponse, isLast: boolean): void {
     this.#current = res
     this.next(isLast ? 'lastRequest' : 'request')
   }

@@ -1,7 +1,6 @@
 /** The headers of responses for browsers: security, caching, CORS. */
 import cors from 'cors'
 import type { RequestHandler } from 'express'
-import { recordOf } from './record.ts'
 
 /** Returns headers as a list of each name and its value, which Node writes faster than an object. */
 export const headersOf = (headers: Record<string, string>): readonly string[] =>
@@ -72,7 +71,7 @@ export function crossOrigin(
     if (req.method !== 'OPTIONS') return handle(req, res, next)
     if (req.headers['access-control-request-method'] === undefined) return next()
     // The package cors writes this response itself, without `answer`.
-    const headers = { ...apiHeaders, 'X-Request-Id': recordOf(res).requestId }
+    const headers = { ...apiHeaders, 'X-Request-Id': res.record.requestId }
     res.setHeaders(new Map(Object.entries(headers)))
     handle(req, res, next)
   }

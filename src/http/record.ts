@@ -1,8 +1,11 @@
 /** The record of a request: what the server and the pipeline learn of it, for its log line and the metrics. */
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
 import { parseTarget } from './request.ts'
+
+// Loaded lazily, as in server.ts.
+const { ServerResponse } = process.getBuiltinModule('node:http')
 
 /** What became of a call of a batch, as the log and the metrics report it. */
 export type CallOutcome = Pick<RequestRecord, 'operation' | 'status'>
@@ -35,7 +38,7 @@ export class RequestRecord {
   // Private: the log writes all other fields. Express changes the URL of the request.
   readonly #url: string
   readonly #start = performance.now()
-  #outcomes: readonly CallOutcome[] | undefined
+  #outcomes: readonly CallOutcome[] = [this]
 
   constructor(requestId = randomUUID() as string, method?: string, url = '') {
     this.requestId = requestId
@@ -55,36 +58,33 @@ export class RequestRecord {
 
   /**
    * Notes the end of the request: `status` is that of its answer, undefined if that was not sent. Returns the
-   * outcomes of a batch that was answered.
+   * outcomes of its calls.
    */
-  end(status: number | undefined): readonly CallOutcome[] | undefined {
+  end(status: number | undefined): readonly CallOutcome[] {
     this.duration = Math.round((performance.now() - this.#start) * 10) / 10
     if (this.operation === undefined) this.path = this.readablePath
     // A batch whose client closed the connection has one line: none of its calls was answered.
-    if (status === undefined) return undefined
+    if (status === undefined) return [this]
     this.status = status
     return this.#outcomes
   }
 }
 
-const RECORD = Symbol('record')
-
-type Recorded = ServerResponse & { [RECORD]?: RequestRecord }
-
-/** Makes the record of a request, whose id is a valid `X-Request-Id` or random. */
-export function newRecord(req: IncomingMessage, res: Recorded): RequestRecord {
-  const record = new RequestRecord(requestIdOf(req), req.method, req.url)
-  res[RECORD] = record
-  return record
+/** The response to a request, with its record. Express replaces the prototype of responses: it has no methods of its own. */
+export class RecordedResponse extends ServerResponse {
+  readonly record = new RequestRecord(requestIdOf(this.req), this.req.method, this.req.url)
 }
 
-/** Returns the record that `newRecord` has made for a response's request. */
-export const recordOf = (res: Recorded): RequestRecord => res[RECORD] as RequestRecord
+declare global {
+  namespace Express {
+    interface Response extends Pick<RecordedResponse, 'record'> {}
+  }
+}
 
 /** A valid `X-Request-Id`. */
 export const REQUEST_ID = /^[A-Za-z0-9_.:/+=-]{1,128}$/
 
-// An id that contains an API key is replaced: logs of other programs would keep it.
+// A random one replaces an id that contains an API key: logs of other programs would keep it.
 function requestIdOf({ headers }: IncomingMessage): string | undefined {
   const sent = headers['x-request-id'] as string | undefined // Node joins several with ", "
   return sent && REQUEST_ID.test(sent) && withoutKeys(sent) === sent ? sent : undefined

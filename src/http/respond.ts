@@ -1,9 +1,8 @@
 /** Responses in one write. */
-import type { ServerResponse } from 'node:http'
 import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
 import { connectionOf } from './connection.ts'
-import { recordOf } from './record.ts'
+import type { RecordedResponse } from './record.ts'
 import { headSize } from './request.ts'
 
 /**
@@ -12,7 +11,7 @@ import { headSize } from './request.ts'
  * is sent, `close` of the response calls `#end` of the server.
  */
 export function answer(
-  res: ServerResponse,
+  res: RecordedResponse,
   status: number,
   headers: readonly string[],
   body: string | Buffer,
@@ -21,7 +20,7 @@ export function answer(
   if (res.headersSent) return
   // No other request can follow the rest of this body.
   if (!res.req.complete) res.shouldKeepAlive = false
-  const list = [...headers, 'X-Request-Id', recordOf(res).requestId]
+  const list = [...headers, 'X-Request-Id', res.record.requestId]
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   if (status !== 204 && status !== 304) list.push('Content-Length', String(length))
   res.writeHead(status, list)

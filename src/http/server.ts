@@ -1,5 +1,5 @@
 /** The HTTP server: timeouts, refusals of what is not HTTP, and the stop. connection.ts has the states of a connection. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { MAX_HEADER_COUNT, MAX_HEADERS } from '../config/product.ts'
@@ -8,7 +8,7 @@ import { Connection, connectionOf } from './connection.ts'
 import { jsonHeaders } from './headers.ts'
 import { ClientMemory } from './memory.ts'
 import { protocolOf } from './protocol.ts'
-import { type CallOutcome, newRecord, type RequestRecord, recordOf } from './record.ts'
+import { RecordedResponse, type RequestRecord } from './record.ts'
 import { answer } from './respond.ts'
 
 // An `import` would evaluate all exports (https://nodejs.org/api/process.html#processgetbuiltinmoduleid). One of
@@ -34,30 +34,27 @@ const MAX_DELAY = 50
 type ClientError = NodeJS.ErrnoException & { rawPacket?: Buffer }
 
 /** Answers a request. Returns the number of its calls: several of a batch. */
-type OnRequest = (req: IncomingMessage, res: ServerResponse) => number
+type OnRequest = (req: IncomingMessage, res: RecordedResponse) => number
 
 /** What hears of each request: observe/telemetry.ts. */
 export interface Observer {
   /** A request begins. */
   begin(record: RequestRecord): void
-  /**
-   * A request is over: its answer was sent, or the client has closed the connection. `outcomes` are those of the
-   * calls of a batch that was answered.
-   */
-  end(res: ServerResponse, outcomes: readonly CallOutcome[] | undefined): void
+  /** A request is over: its answer was sent, or the client has closed the connection. */
+  end(res: RecordedResponse): void
   /** The server rejects a request before the app, or what is none, of a `protocol` that it knows. Returns its new id. */
   refuse(status: number, ipAddress: string | undefined, protocol?: string): string
 }
 
 export class HttpServer {
   /** Node's server, which does not listen yet. */
-  readonly server: Server
+  readonly server: Server<typeof IncomingMessage, typeof RecordedResponse>
   readonly #onRequest: OnRequest
   readonly #observer: Observer
   readonly #memory = new ClientMemory()
   readonly #connections = new Set<Connection>()
   /** The requests that have arrived and are not served yet, by their responses. */
-  readonly #arrived: ServerResponse[] = []
+  readonly #arrived: RecordedResponse[] = []
   /** Whether a connection was accepted since the latest turn, and the number of turns for which they have delayed requests. */
   #hasAccepted = false
   #delay = 0
@@ -71,6 +68,7 @@ export class HttpServer {
     this.#onRequest = onRequest
     this.#observer = observer
     this.server = http.createServer({
+      ServerResponse: RecordedResponse,
       headersTimeout: 10_000,
       requestTimeout: 30_000,
       keepAliveTimeout,
@@ -106,7 +104,7 @@ export class HttpServer {
     socket.once('close', () => this.#connections.delete(connection))
   }
 
-  #accept(req: IncomingMessage, res: ServerResponse): void {
+  #accept(req: IncomingMessage, res: RecordedResponse): void {
     const connection = connectionOf(req.socket)
     if (connection.state !== 'idle') {
       connection.drop(req)
@@ -114,8 +112,8 @@ export class HttpServer {
     }
     // After an Upgrade header, Node drops the rest of the packet: the next request would lack bytes.
     connection.begin(res, this.#isStopping || req.headers.upgrade !== undefined)
-    this.#observer.begin(newRecord(req, res))
-    res.on('close', () => this.#end(res))
+    this.#observer.begin(res.record)
+    res.on('close', () => this.#end(connection, res))
     if (req.httpVersionMajor !== 1) {
       this.#refuse(connection, NOT_HTTP)
       return
@@ -138,7 +136,7 @@ export class HttpServer {
     this.#delay = 0
     let requests = 0
     for (let calls = 0; calls < PORTION && requests < this.#arrived.length; ) {
-      const res = this.#arrived[requests++] as ServerResponse // below the length
+      const res = this.#arrived[requests++] as RecordedResponse // below the length
       // What followed in the packet may have been refused meanwhile.
       if (!res.headersSent && !res.destroyed) calls += this.#onRequest(res.req, res)
     }
@@ -146,11 +144,9 @@ export class HttpServer {
   }
 
   /** The answer was sent, or the connection is closed. */
-  #end(res: ServerResponse): void {
-    const { req } = res
-    const outcomes = recordOf(res).end(res.writableFinished ? res.statusCode : undefined)
-    this.#observer.end(res, outcomes)
-    connectionOf(req.socket).over(req, this.#isStopping)
+  #end(connection: Connection, res: RecordedResponse): void {
+    this.#observer.end(res)
+    connection.over(res.req, this.#isStopping)
   }
 
   #onClientError({ code, rawPacket }: ClientError, socket: Socket): void {

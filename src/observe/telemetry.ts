@@ -1,9 +1,8 @@
 /** The log line and the metrics of each request, and what its span gains. */
-import type { ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Trust } from '../config/config.ts'
 import { NAME } from '../config/product.ts'
-import { type CallOutcome, RequestRecord, recordOf } from '../http/record.ts'
+import { type RecordedResponse, RequestRecord } from '../http/record.ts'
 import { ipAddressOf } from '../http/request.ts'
 import type { Observer } from '../http/server.ts'
 import { activeSpan } from './span.ts'
@@ -43,14 +42,13 @@ export class Telemetry implements Observer {
     span.setAttribute('url.path', record.readablePath) // it may have an API key by mistake
   }
 
-  end(res: ServerResponse, outcomes: readonly CallOutcome[] | undefined): void {
-    const record = recordOf(res)
+  end({ req, record, statusCode, writableFinished }: RecordedResponse): void {
+    const outcomes = record.end(writableFinished ? statusCode : undefined)
     if ((record.keyId ?? record.holder) === undefined)
-      record.address = plain(ipAddressOf(res.req, this.#trust))
+      record.address = plain(ipAddressOf(req, this.#trust))
     this.#metrics?.time(record)
-    if (!outcomes) this.#write(record)
     // The calls of a batch have one duration, and a line and a count each, for which the record is changed.
-    for (const { operation, status } of outcomes ?? []) {
+    for (const { operation, status } of outcomes) {
       this.#write(Object.assign(record, { operation, status }))
     }
   }

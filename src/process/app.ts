@@ -1,5 +1,5 @@
 /** What answers requests, in order: CORS, the surfaces, and Express for health, the document and the docs page. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { AnyTRPCRouter } from '@trpc/server'
 import express, {
   type ErrorRequestHandler,
@@ -11,7 +11,7 @@ import express, {
 import type { Config } from '../config/config.ts'
 import { Problem, problem, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
-import { recordOf } from '../http/record.ts'
+import type { RecordedResponse } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
 import { answer, getOnly } from '../http/respond.ts'
 import { HttpServer, type Observer } from '../http/server.ts'
@@ -56,7 +56,7 @@ export function createApp(
     config.corsOrigins.length > 0
       ? crossOrigin(config.corsOrigins, methods, headers, hasCookie)
       : undefined
-  function onRequest(req: IncomingMessage, res: ServerResponse) {
+  function onRequest(req: IncomingMessage, res: RecordedResponse) {
     // `Connection: close` sends the next request of this client to another instance.
     if (readiness.stopping) res.shouldKeepAlive = false
     if (!allowOrigins) return route(req, res)
@@ -67,7 +67,7 @@ export function createApp(
     return calls
   }
   // Express takes what Node made, and gives it prototypes of its own: 5 µs, so the surfaces come first.
-  function route(req: IncomingMessage, res: ServerResponse) {
+  function route(req: IncomingMessage, res: RecordedResponse) {
     const calls = serve(service, res, surfaces)
     if (calls === undefined) app(req as Request, res as Response)
     return calls ?? 1
@@ -111,7 +111,7 @@ function appOf(service: Service, document: string, readiness: Readiness) {
   })
   const onError: ErrorRequestHandler = (thrown, _req, res, next) => {
     const error = toProblem(thrown)
-    service.report(error, recordOf(res))
+    service.report(error, res.record)
     if (res.headersSent) return next(thrown) // Express closes the connection
     answer(res, error.status, [...jsonHeaders, ...error.headers], JSON.stringify(error.body))
   }

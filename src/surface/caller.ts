@@ -1,10 +1,10 @@
 /** The caller of a request: by its API key, by an authenticator of the product, or anyone. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Deadline } from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
 import { gatheringBytes } from '../http/body.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
-import { recordOf } from '../http/record.ts'
+import type { RecordedResponse } from '../http/record.ts'
 import { countHeader } from '../http/request.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
 import { type Caller, KEY_LIFETIME, tokenOf, visiblePrefix } from '../keys/key.ts'
@@ -38,7 +38,7 @@ export interface Authenticating {
  */
 export async function callerOf(
   service: Authenticating,
-  res: ServerResponse,
+  res: RecordedResponse,
   { type, isPublic }: { type: 'query' | 'mutation'; isPublic: boolean },
   count: number,
 ): Promise<Caller> {
@@ -50,7 +50,7 @@ export async function callerOf(
   return caller
 }
 
-function anyone({ rateLimit }: Authenticating, res: ServerResponse, count: number): Caller {
+function anyone({ rateLimit }: Authenticating, res: RecordedResponse, count: number): Caller {
   if (count > 0) rateLimit?.countIpAddress(res, count)
   return ANYONE
 }
@@ -58,7 +58,7 @@ function anyone({ rateLimit }: Authenticating, res: ServerResponse, count: numbe
 /** Throws FORBIDDEN unless the caller may call a mutation from where the request comes. */
 function checkMayWrite(
   { authentication, origins }: Authenticating,
-  { req }: ServerResponse,
+  { req }: RecordedResponse,
   { keyId, readOnly }: Caller,
 ): void {
   if (readOnly) throw problem(keyId === undefined ? 'readOnlyCaller' : 'readOnlyKey')
@@ -76,13 +76,13 @@ function tokenIn(req: IncomingMessage): string | undefined {
 /** Returns the caller by an API key that the cache has. */
 function knownCaller(
   { authenticator, rateLimit }: Authenticating,
-  res: ServerResponse,
+  res: RecordedResponse,
   count: number,
 ): Caller | undefined {
   const token = tokenIn(res.req)
   const caller = token ? authenticator.known(token) : undefined
   if (!caller) return undefined
-  recordOf(res).keyId = String(caller.keyId)
+  res.record.keyId = String(caller.keyId)
   if (count > 0) rateLimit?.countKey(res, caller.keyId, count)
   return caller
 }
@@ -90,12 +90,12 @@ function knownCaller(
 /** Counts for the client's IP address first, so that a flood of invalid keys does not reach the database. */
 async function lookUpCaller(
   service: Authenticating,
-  res: ServerResponse,
+  res: RecordedResponse,
   count: number,
 ): Promise<Caller> {
   const { authenticator, authentication } = service
   const rateLimit = count > 0 ? service.rateLimit : undefined
-  const record = recordOf(res)
+  const { record } = res
   const token = tokenIn(res.req)
   const prefix = visiblePrefix(token ?? '')
   if (record.keyId === undefined) record.keyPrefix = prefix
@@ -122,11 +122,11 @@ async function lookUpCaller(
 async function authenticated(
   service: Authenticating,
   authentication: Authentication,
-  res: ServerResponse,
+  res: RecordedResponse,
   count: number,
 ): Promise<Caller | undefined> {
   const rateLimit = count > 0 ? service.rateLimit : undefined
-  const record = recordOf(res)
+  const { record } = res
   record.holder = undefined // it was valid before a slow body
   rateLimit?.countIpAddress(res, count)
   // Of several Authorization headers none is valid, as with API keys.
@@ -146,7 +146,7 @@ async function authenticated(
 /** Returns what `find` finds within the deadline of a look-up. */
 async function lookUp<Found>(
   { timeout }: Authenticating,
-  res: ServerResponse,
+  res: RecordedResponse,
   find: (deadline: Deadline) => Promise<Found>,
 ): Promise<Found> {
   // A look-up that took longer would be out of date at its end.

@@ -2,11 +2,11 @@
  * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key with its rate and its
  * right to write, body, memory, deadline, reply (input, operation, output), answer.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
 import { type Body, readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
-import { type CallOutcome, type RequestRecord, recordOf } from '../http/record.ts'
+import type { CallOutcome, RecordedResponse, RequestRecord } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
 import { answer } from '../http/respond.ts'
 import { activeSpan } from '../observe/span.ts'
@@ -75,7 +75,7 @@ export interface Service extends Shared, Authenticating {
 /** Serves a request by the surface that has its path. Returns the number of its calls; undefined if none has the path. */
 export function serve(
   service: Service,
-  res: ServerResponse,
+  res: RecordedResponse,
   surfaces: readonly Surface[],
 ): number | undefined {
   const target = parseTarget(res.req.url ?? '')
@@ -101,13 +101,12 @@ const BAD_URL = problem('invalidUrl')
 
 async function answerCalls(
   service: Service,
-  res: ServerResponse,
+  res: RecordedResponse,
   surface: Surface,
   match: Match,
 ): Promise<void> {
-  const { req } = res
+  const { req, record } = res
   const { name, type, count, readsBody, headers } = match
-  const record = recordOf(res)
   record.surface = surface.name
   record.operation = name
   if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', match.template)
@@ -151,12 +150,12 @@ function noteBatch(service: Service, record: RequestRecord, outcomes: Outcome[])
 
 function answerError(
   service: Service,
-  res: ServerResponse,
+  res: RecordedResponse,
   surface: Surface,
   headers: readonly string[],
   thrown: unknown,
 ): void {
   const error = toProblem(thrown)
-  service.report(error, recordOf(res))
+  service.report(error, res.record)
   answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
 }
