@@ -10,8 +10,8 @@ import {
   MissingDatabaseError,
 } from './errors.ts'
 import { MIGRATIONS, type Migration } from './migrations.ts'
+import type { Use } from './plan.ts'
 import { retry } from './retry.ts'
-import type { Statement } from './session.ts'
 import { execute } from './statement.ts'
 
 /**
@@ -115,20 +115,17 @@ export async function isCurrent(
   migrations = MIGRATIONS,
 ): Promise<boolean> {
   db.engine.checkPlace()
-  const executed = await executedNames(db, { deadline, isForReadiness: true })
+  const executed = await executedNames(db, deadline, 'readiness')
   return migrations.every(({ name }) => executed.includes(name))
 }
 
-async function executedNames(
-  db: Database,
-  options: Pick<Statement, 'deadline' | 'isForReadiness'> = {},
-): Promise<string[]> {
+async function executedNames(db: Database, deadline?: Deadline, use?: Use): Promise<string[]> {
   const query = db.kysely
     .withTables<Executed>()
     .selectFrom(TABLE)
     // Where the database had the character set `binary`, Kysely's Migrator made its names binary, too.
     .select((builder) => builder.cast<string>('name', 'char').as('name'))
-  const { rows } = await db.runner.execute<{ name: string }>({ ...query.compile(), ...options })
+  const { rows } = await db.runner.execute(query.compile(), deadline, use)
   return rows.map(({ name }) => name)
 }
 

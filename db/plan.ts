@@ -2,9 +2,9 @@
 import type { CompiledQuery, QueryResult } from 'kysely'
 import type { Builder, Query } from './builder.ts'
 import type { Deadline } from './deadline.ts'
-import type { Session, Statement } from './session.ts'
+import type { Session } from './session.ts'
 
-/** What a session is used for. */
+/** What a session is used for. Readiness goes first, and may have one session more than the maximum. */
 export type Use = 'read' | 'write' | 'readiness'
 
 /** Returns a placeholder for the value that `read` returns of an input at each execution. */
@@ -114,7 +114,7 @@ export class Statements {
   }
 
   /** Returns the statement of inputs of one kind. */
-  statementOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): Statement {
+  statementOf<Input>(plan: StatementPlan<Input, unknown>, inputs: Input[]): CompiledQuery {
     const kind = plan.kindOf?.(inputs[0] as Input) ?? '' // a plan runs one input at least
     const size = plan.isPadded ? paddedSize(inputs.length, plan.maxSize) : inputs.length
     const known = this.#compiled.get(plan)?.get(kind)?.get(size)

@@ -19,7 +19,7 @@
  * sees what was committed before it. A deadline rejects only its own call. A statement is ended once the
  * deadlines of all its calls have passed.
  */
-import { type QueryResult, SelectQueryNode } from 'kysely'
+import { type CompiledQuery, type QueryResult, SelectQueryNode } from 'kysely'
 import { bisect } from './bisect.ts'
 import { type Deadline, jointDeadline, within } from './deadline.ts'
 import { BrokenDatabaseError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
@@ -28,7 +28,7 @@ import { type Group, Line, type Usage } from './line.ts'
 import type { AnyPlan, Plan, StatementPlan, Statements, Use } from './plan.ts'
 import { pauseOrThrow } from './retry.ts'
 import type { Runner } from './runner.ts'
-import type { Demand, Session, Sessions, Statement } from './session.ts'
+import type { Demand, Session, Sessions } from './session.ts'
 
 /**
  * The part of the sessions that may write: while all writes wait for a lock, reads continue. A larger part leaves fewer
@@ -122,25 +122,17 @@ export class Queue implements Runner, Demand {
     }
   }
 
-  async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
-    return await within(statement.deadline, this.timeout, (deadline) =>
-      this.#execute(statement, deadline),
-    )
-  }
-
-  async #execute<Row>(statement: Statement<Row>, deadline: Deadline): Promise<QueryResult<Row>> {
-    // A read does not wait behind writes. Raw SQL may write.
-    const byQuery = SelectQueryNode.is(statement.query) ? 'read' : 'write'
-    const use = statement.isForReadiness ? 'readiness' : byQuery
+  async execute<Row>(
+    statement: CompiledQuery<Row>,
+    deadline?: Deadline,
+    use = useOf(statement),
+  ): Promise<QueryResult<Row>> {
     this.#refuse(deadline)
     const now = use !== 'write' && this.#sessions.readNow?.(statement, false)
     if (now) return now
-    const session = await this.borrow(use, deadline)
-    try {
-      return await session.execute<Row>(statement, deadline)
-    } finally {
-      this.giveBack(session, use)
-    }
+    return await this.withSession(use, deadline, (session, deadline) =>
+      session.execute<Row>(statement, deadline),
+    )
   }
 
   /** Returns the result of an input, if it need not wait for a transaction, or for a lock of another process. */
@@ -152,6 +144,22 @@ export class Queue implements Runner, Demand {
     this.#refuse(deadline)
     const result = this.#sessions.readNow?.(this.statements.statementOf(plan, [input]), true)
     return result && { shared: plan.split(result, [input])[0] as Shared } // the one of the input
+  }
+
+  /** Runs work with a session for itself; without a deadline, within the timeout of the database. Throws as `execute`. */
+  async withSession<Result>(
+    use: Use,
+    deadline: Deadline | undefined,
+    work: (session: Session, deadline: Deadline) => Promise<Result>,
+  ): Promise<Result> {
+    return await within(deadline, this.timeout, async (deadline) => {
+      const session = await this.borrow(use, deadline)
+      try {
+        return await work(session, deadline)
+      } finally {
+        this.giveBack(session, use)
+      }
+    })
   }
 
   /** Resolves to a session for this use alone, until `giveBack`. Throws as `execute`. */
@@ -187,9 +195,9 @@ export class Queue implements Runner, Demand {
   }
 
   /** Throws in a transaction, after the deadline, and after the end. */
-  #refuse(deadline: Deadline): void {
+  #refuse(deadline?: Deadline): void {
     refuseInTransaction()
-    const refusal = deadline.reason ?? this.#ended
+    const refusal = deadline?.reason ?? this.#ended
     if (refusal) throw refusal
   }
 
@@ -360,6 +368,9 @@ export class Queue implements Runner, Demand {
     await promise
   }
 }
+
+/** A read does not wait behind writes. Raw SQL may write. */
+const useOf = ({ query }: CompiledQuery): Use => (SelectQueryNode.is(query) ? 'read' : 'write')
 
 const ENDED = new BrokenDatabaseError(new Error('The service has closed the database'), true)
 const OVERLOADED = new OverloadedError('Too many calls wait for the database')

@@ -1,14 +1,6 @@
-/** What the queue knows of an engine: its sessions, the statements that they execute, and where sessions come from. */
+/** What the queue knows of an engine: its sessions, and where they come from. */
 import type { CompiledQuery, QueryResult } from 'kysely'
 import type { Deadline } from './deadline.ts'
-
-/** A statement that Kysely has compiled, with options. */
-export interface Statement<Row = unknown> extends CompiledQuery<Row> {
-  /** The deadline that ends the statement, also on the server. */
-  deadline?: Deadline | undefined
-  /** Whether it is of readiness: it goes first, and may use one session more than the maximum. */
-  isForReadiness?: boolean
-}
 
 /** A session with a database: it executes one statement at a time, or one transaction. */
 export interface Session {
@@ -16,8 +8,8 @@ export interface Session {
   readonly hasConsecutiveIds: boolean
   /** Whether its transaction goes on, as far as the session knows: on SQLite, some errors end it. */
   readonly isInTransaction: boolean
-  /** Throws the errors of db/errors.ts, and the reason of the deadline. */
-  execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>>
+  /** The deadline ends the statement, also on the server. Throws its reason, and the errors of db/errors.ts. */
+  execute<Row>(statement: CompiledQuery, deadline: Deadline): Promise<QueryResult<Row>>
   begin(deadline: Deadline): Promise<void>
   commit(deadline: Deadline): Promise<void>
   /** Never throws: a session that cannot roll back ends, and its transaction with it. */
@@ -34,7 +26,7 @@ export interface Sessions {
   /**
    * Only of a database that works in this process: executes a read at once. Returns undefined where it must wait. A shared one may have its rows from an equal one of the same turn. Throws the errors of db/errors.ts.
    */
-  readNow?(statement: Statement, isShared: boolean): QueryResult<never> | undefined
+  readNow?(statement: CompiledQuery, isShared: boolean): QueryResult<never> | undefined
   /** Closes the sessions, on a server each after its use. Never throws. */
   close(): void
 }

@@ -13,7 +13,7 @@ export const execute = <Row>(
   db: Database,
   query: Query<Row>,
   deadline?: Deadline,
-): Promise<QueryResult<Row>> => db.runner.execute<Row>({ ...query.compile(db.kysely), deadline })
+): Promise<QueryResult<Row>> => db.runner.execute(query.compile(db.kysely), deadline)
 
 /**
  * Locks the row with this id until the end of the transaction, and returns whether there is one. Throws the errors of

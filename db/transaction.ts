@@ -1,12 +1,12 @@
 /** Transactions: work on one session, whose statements the database keeps or undoes together. */
-import type { QueryResult } from 'kysely'
+import type { CompiledQuery, QueryResult } from 'kysely'
 import type { Database, RootDatabase } from './database.ts'
 import { type Deadline, within } from './deadline.ts'
 import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
-import { guarded, refuseInTransaction } from './guard.ts'
+import { guarded } from './guard.ts'
 import type { Plan, Statements } from './plan.ts'
 import type { Runner } from './runner.ts'
-import type { Session, Statement } from './session.ts'
+import type { Session } from './session.ts'
 
 const OVER = new Error('The transaction is over: its work must await every statement')
 
@@ -22,8 +22,7 @@ export async function inTransaction<Result>(
   work: (transaction: Database) => Promise<Result>,
   deadline?: Deadline,
 ): Promise<Result> {
-  refuseInTransaction()
-  return await withSession(db, deadline, (session, deadline) => {
+  return await db.runner.withSession('write', deadline, (session, deadline) => {
     const runner = new SessionRunner(session, db.runner)
     const transaction = { kysely: db.kysely, engine: db.engine, runner }
     return transact(session, deadline, async () => {
@@ -40,25 +39,9 @@ export const onSession = <Result>(
   db: RootDatabase,
   work: (session: Database) => Promise<Result>,
 ): Promise<Result> =>
-  withSession(db, undefined, (session) =>
+  db.runner.withSession('write', undefined, (session) =>
     work({ kysely: db.kysely, engine: db.engine, runner: new SessionRunner(session, db.runner) }),
   )
-
-/** Runs work with a session of the queue. Without a deadline, the database has its timeout. */
-async function withSession<Result>(
-  { runner: queue }: RootDatabase,
-  deadline: Deadline | undefined,
-  work: (session: Session, deadline: Deadline) => Promise<Result>,
-): Promise<Result> {
-  return await within(deadline, queue.timeout, async (deadline) => {
-    const session = await queue.borrow('write', deadline)
-    try {
-      return await work(session, deadline)
-    } finally {
-      queue.giveBack(session, 'write')
-    }
-  })
-}
 
 /**
  * Runs work between the begin and the commit of a transaction on a session. If it throws, the work had no
@@ -119,8 +102,11 @@ class SessionRunner implements Runner {
     return plan.output(shared as never) // the one of the input
   }
 
-  async execute<Row>(statement: Statement<Row>): Promise<QueryResult<Row>> {
-    return await within(statement.deadline, this.#timeout, (deadline) =>
+  async execute<Row>(
+    statement: CompiledQuery<Row>,
+    deadline?: Deadline,
+  ): Promise<QueryResult<Row>> {
+    return await within(deadline, this.#timeout, (deadline) =>
       this.#inTurn(deadline, () => this.#session.execute<Row>(statement, deadline)),
     )
   }

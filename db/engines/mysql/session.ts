@@ -14,7 +14,7 @@ import {
 } from 'mysql2'
 import type { Deadline, Waiter } from '../../deadline.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
-import type { Session, Statement } from '../../session.ts'
+import type { Session } from '../../session.ts'
 import type { Tls } from '../../url.ts'
 import { mysqlError, NoIndexError, openError, UnfitServerError } from './errors.ts'
 import { type KnownServers, type Server, setUp } from './set-up.ts'
@@ -136,7 +136,7 @@ export class MysqlSession implements Session {
   }
 
   /** Closes the session if the deadline ends the statement, because the server continues. */
-  execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
+  execute<Row>(statement: CompiledQuery, deadline: Deadline): Promise<QueryResult<Row>> {
     if (deadline.reason) return Promise.reject(deadline.reason)
     if (this.socket.destroyed) {
       const cause = new Error('The connection was lost')
@@ -181,7 +181,7 @@ export class MysqlSession implements Session {
   /** Returns the result of a statement without its hints, if a table lacks the index. Throws all other errors. */
   async #afterError<Row>(
     thrown: QueryError,
-    statement: Statement,
+    statement: CompiledQuery,
     deadline: Deadline,
   ): Promise<QueryResult<Row>> {
     const error = mysqlError(thrown)

@@ -11,7 +11,7 @@ import {
 import type { Database, Engine, EngineParts } from '../../database.ts'
 import type { Deadline } from '../../deadline.ts'
 import { DatabaseUnavailableError } from '../../errors.ts'
-import type { Session, Statement } from '../../session.ts'
+import type { Session } from '../../session.ts'
 import { execute } from '../../statement.ts'
 import type { Tables } from '../../tables.ts'
 import { inTransaction } from '../../transaction.ts'
@@ -71,7 +71,7 @@ class SqliteSession implements Session {
     return this.#hasBegun && this.#file.isOwnedBy(this)
   }
 
-  async execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
+  async execute<Row>(statement: CompiledQuery, deadline: Deadline): Promise<QueryResult<Row>> {
     if (this.#hasBegun && !this.isInTransaction) {
       const cause = new Error('the database has ended the transaction')
       throw new DatabaseUnavailableError(cause, true)

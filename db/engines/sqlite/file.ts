@@ -3,7 +3,13 @@ import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import { type QueryResult, type RootOperationNode, SelectQueryNode, ValuesNode } from 'kysely'
+import {
+  type CompiledQuery,
+  type QueryResult,
+  type RootOperationNode,
+  SelectQueryNode,
+  ValuesNode,
+} from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { Deadline } from '../../deadline.ts'
 import {
@@ -13,7 +19,6 @@ import {
   MissingDatabaseError,
   RejectedRowError,
 } from '../../errors.ts'
-import type { Statement } from '../../session.ts'
 import { sqliteError, withReason } from './errors.ts'
 import { Owner } from './owner.ts'
 import { Place, refuseLeftovers } from './place.ts'
@@ -97,7 +102,7 @@ export class SqliteFile {
    */
   async execute<Row>(
     session: object,
-    statement: Statement,
+    statement: CompiledQuery,
     deadline?: Deadline,
   ): Promise<QueryResult<Row>> {
     const end = performance.now() + this.#timeout
@@ -121,7 +126,7 @@ export class SqliteFile {
    * Executes a read now. Undefined while a session has a transaction, or another process a lock against readers.
    * `isShared`: an equal one of this turn or the one before may give its rows. Throws the errors of `sqliteError`.
    */
-  readNow(statement: Statement, isShared: boolean): QueryResult<never> | undefined {
+  readNow(statement: CompiledQuery, isShared: boolean): QueryResult<never> | undefined {
     if (!this.#owner.isNone) return undefined
     try {
       const found = isShared && this.#shared.find(statement)
@@ -167,7 +172,7 @@ export class SqliteFile {
     this.#owner.set(undefined)
   }
 
-  #run<Row>({ sql, parameters, query }: Statement): QueryResult<Row> {
+  #run<Row>({ sql, parameters, query }: CompiledQuery): QueryResult<Row> {
     if (this.#damage || this.#place?.lost) this.checkPlace()
     const database = this.#database ?? this.#open()
     const prepared = this.#prepare(database, sql)

@@ -2,8 +2,7 @@
  * Equal reads of two turns of the event loop, which share their rows: many visitors who ask for the same page. Each sees
  * every commit that ended before it began: those of this process by `clear`, those of others by the version.
  */
-import type { QueryResult } from 'kysely'
-import type { Statement } from '../../session.ts'
+import type { CompiledQuery, QueryResult } from 'kysely'
 
 interface Read {
   values: readonly unknown[]
@@ -25,7 +24,7 @@ export class SharedReads {
   }
 
   /** Returns the result of an equal read, if nothing was committed since. */
-  find({ sql, parameters }: Statement): QueryResult<never> | undefined {
+  find({ sql, parameters }: CompiledQuery): QueryResult<never> | undefined {
     const read = this.#reads?.get(sql)
     if (!read?.values.every((value, index) => value === parameters[index])) return undefined
     this.#version = this.#askVersion()
@@ -33,7 +32,7 @@ export class SharedReads {
   }
 
   /** Lets reads of this turn and the next one share a result. A single row is read as fast as the version is asked for. */
-  keep({ sql, parameters }: Statement, result: QueryResult<never>): void {
+  keep({ sql, parameters }: CompiledQuery, result: QueryResult<never>): void {
     if (result.rows.length < 2) return
     this.#reads ??= this.#newReads()
     this.#reads.set(sql, { values: parameters, version: this.#version, result })

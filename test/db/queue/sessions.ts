@@ -14,7 +14,7 @@ import { Deadline } from '../../../db/deadline.ts'
 import type { Usage } from '../../../db/line.ts'
 import { type StatementPlan, Statements } from '../../../db/plan.ts'
 import { Queue } from '../../../db/queue.ts'
-import type { Demand, Session, Sessions, Statement } from '../../../db/session.ts'
+import type { Demand, Session, Sessions } from '../../../db/session.ts'
 import type { Tables } from '../../../db/tables.ts'
 
 /** What a session executes, until the test ends it or its deadline does. */
@@ -47,7 +47,7 @@ export class ControlledSession implements Session {
     this.#sessions = sessions
   }
 
-  execute<Row>(statement: Statement, deadline: Deadline): Promise<QueryResult<Row>> {
+  execute<Row>(statement: CompiledQuery, deadline: Deadline): Promise<QueryResult<Row>> {
     const { sql, parameters } = statement
     return this.#run(sql, [...parameters], deadline) as Promise<QueryResult<never>>
   }
