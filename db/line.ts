@@ -71,18 +71,20 @@ export class Line {
   readonly maxSize: number
   /** The number of its statements, or loans, that have a session, as the queue counts them. */
   running = 0
-  /** The number of the gathering: that of what waits, until all has begun or left. */
+  /** The number of entries that wait, as the line counts them. */
+  waiting = 0
+  /** The place of what waits among the lines that are due, which the queue gives: the least is the first one. */
+  turn: number | undefined
+  /** The number of the gathering: another one once what waits has begun or left. */
   gathering = 0
   readonly #usage: Usage
-  /** What waits, a group for each input, in order. A new list once all have begun, which have the old one. */
-  #groups: Group[] = []
+  /** What waits, a group for each input, in order. */
+  readonly #groups: Group[] = []
   /**
    * The groups by identity, once there are several. A new map after each statement: V8 links the tables of a map
    * that is emptied and filled again, so the garbage collector would keep the entries of the old ones.
    */
   #known: Map<unknown, Group> | undefined
-  /** The number of entries that wait. */
-  #count = 0
 
   /** `usage.waiting` counts the entries of all lines. */
   constructor(use: Use, plan: AnyPlan | undefined, maxSize: number, usage: Usage) {
@@ -92,12 +94,8 @@ export class Line {
     this.#usage = usage
   }
 
-  get isEmpty(): boolean {
-    return this.#count === 0
-  }
-
   get isLong(): boolean {
-    return this.#count >= LONG.entries && this.statementCount >= LONG.statements
+    return this.waiting >= LONG.entries && this.statementCount >= LONG.statements
   }
 
   /** The number of statements, or loans, that would take along what waits. */
@@ -110,7 +108,7 @@ export class Line {
     const group = this.#groupOf(input, identity)
     const entry = new Entry(group, deadline)
     group.entries.add(entry)
-    this.#count++
+    this.waiting++
     this.#usage.waiting++
     deadline.add(entry) // until the call ends: to give it up has no effect once it is answered
     return entry.answer.promise
@@ -118,7 +116,7 @@ export class Line {
 
   /** Returns the group of an identity, or a new one. */
   #groupOf(input: unknown, identity: unknown): Group {
-    if (identity !== undefined && this.#count > 0) {
+    if (identity !== undefined && this.waiting > 0) {
       this.#known ??= new Map(this.#groups.map((group) => [group.identity, group]))
       const known = this.#known.get(identity)
       if (known) return known
@@ -135,24 +133,22 @@ export class Line {
     const place = this.#groups.indexOf(group)
     if (place < 0) return
     group.entries.delete(entry)
-    this.#count--
+    this.waiting--
     this.#usage.waiting--
     if (group.entries.size > 0) return
     this.#groups.splice(place, 1)
     this.#known?.delete(group.identity)
-    if (this.#count === 0) this.#clear()
+    if (this.waiting === 0) this.#startAnew()
   }
 
-  /** Removes the first groups, up to `size` of them, and returns them. */
+  /** Removes the first groups, up to `size` of them, and returns them. The rest needs another turn. */
   take(size: number): Group[] {
-    const isAll = this.#groups.length <= size
-    const taken = isAll ? this.#groups : this.#groups.splice(0, size)
-    let count = 0
-    for (const { entries } of taken) count += entries.size
-    this.#count -= count
-    this.#usage.waiting -= count
-    this.#known = undefined
-    if (isAll) this.#clear()
+    const taken = this.#groups.splice(0, size)
+    for (const { entries } of taken) {
+      this.waiting -= entries.size
+      this.#usage.waiting -= entries.size
+    }
+    this.#startAnew()
     return taken
   }
 
@@ -161,9 +157,9 @@ export class Line {
     for (const group of this.take(this.#groups.length)) group.reject(error)
   }
 
-  #clear(): void {
-    this.#groups = []
+  #startAnew(): void {
     this.#known = undefined
+    this.turn = undefined
     this.gathering++
   }
 }

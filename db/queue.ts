@@ -72,14 +72,13 @@ export class Queue implements Runner, Demand {
   /** The number of sessions in use that may write. */
   #writing = 0
   /** The lines of inputs, by their plan and kind. Nothing is removed. */
-  readonly #lines = new Map<unknown, Map<string, Line>>()
+  readonly #linesByPlan = new Map<unknown, Map<string, Line>>()
   /** The lines of what has a session for itself. */
   readonly #loans: Record<Use, Line>
-  /**
-   * The lines that are due, in the order in which they became so, that of readiness first. One whose entries have all
-   * left is passed over, and has no place any more once others join it.
-   */
-  readonly #due: Line[] = []
+  /** All lines, which are few. */
+  readonly #lines: Line[]
+  /** The number of turns that were given. */
+  #turns = 0
   #ended: unknown
   #onUnused: (() => void) | undefined
 
@@ -97,6 +96,7 @@ export class Queue implements Runner, Demand {
     this.#usage = usage ?? { used: 0, waiting: 0 }
     const loans = (use: Use) => new Line(use, undefined, 1, this.#usage)
     this.#loans = { read: loans('read'), write: loans('write'), readiness: loans('readiness') }
+    this.#lines = Object.values(this.#loans)
     this.#sessions = createSessions(this)
   }
 
@@ -112,7 +112,7 @@ export class Queue implements Runner, Demand {
           if (now) return plan.output(now.shared)
         }
         const kind = plan.kindOf?.(input) ?? ''
-        const line = this.#lines.get(plan)?.get(kind) ?? this.#newLine(plan, kind)
+        const line = this.#linesByPlan.get(plan)?.get(kind) ?? this.#newLine(plan, kind)
         return plan.output(await this.#wait(line, deadline, input))
       } catch (error) {
         // An error of which one input is to blame would come again: its caller must decide.
@@ -175,8 +175,9 @@ export class Queue implements Runner, Demand {
     // In this process a statement costs no round trip.
     const isSingle = plan.use === 'read' && this.#sessions.readNow
     const line = new Line(plan.use, plan, isSingle ? 1 : plan.maxSize, this.#usage)
-    const kinds = this.#lines.get(plan) ?? new Map<string, Line>()
-    this.#lines.set(plan, kinds.set(kind, line))
+    const kinds = this.#linesByPlan.get(plan) ?? new Map<string, Line>()
+    this.#linesByPlan.set(plan, kinds.set(kind, line))
+    this.#lines.push(line)
     return line
   }
 
@@ -184,13 +185,12 @@ export class Queue implements Runner, Demand {
   #wait(line: Line, deadline: Deadline, input?: unknown): Promise<unknown> {
     this.#refuse(deadline)
     const identity = line.plan?.identityOf?.(input as never) // it is of the plan
-    const isDue = this.#due.includes(line)
     // Those that gather are never too many: they are about to begin.
-    if (isDue && line.isLong) throw OVERLOADED
-    const isFirst = line.isEmpty
+    if (line.turn !== undefined && line.isLong) throw OVERLOADED
     const answer = line.join(input, identity, deadline)
-    if (isFirst) this.#gather(line)
-    else if (isDue) this.decide() // it may need another session now
+    if (line.waiting === 1) this.#gather(line)
+    // It may need another session now.
+    else if (line.turn !== undefined) this.decide()
     return answer
   }
 
@@ -203,7 +203,6 @@ export class Queue implements Runner, Demand {
 
   /** Lets others join the first entry of a line before it is due. */
   #gather(line: Line): void {
-    this.#forget(line) // if it has a place, that is of entries that have left
     const { gathering } = line
     if (!line.plan) this.#endGathering(line, gathering)
     // Requests that arrive while this process executes a statement are then served in one moment, as the calls of a
@@ -220,25 +219,27 @@ export class Queue implements Runner, Demand {
     this.decide()
   }
 
-  /** Gives a line the last place, if entries wait that have none. */
+  /** Gives the last turn to a line whose entries wait without one. Readiness always has the first one. */
   #becomeDue(line: Line): void {
-    if (line.isEmpty || this.#due.includes(line)) return
-    if (line.use === 'readiness') this.#due.unshift(line)
-    else this.#due.push(line)
+    if (line.waiting > 0) line.turn ??= line.use === 'readiness' ? 0 : ++this.#turns
   }
 
-  #forget(line: Line): void {
-    const place = this.#due.indexOf(line)
-    if (place >= 0) this.#due.splice(place, 1)
-  }
-
-  /** Lets the lines begin that may have a session, in their order. Nothing else decides. */
+  /** Lets the lines begin that are due and may have a session, in their turns. Nothing else decides. */
   decide(): void {
-    let line = this.#due.find(this.#mayBegin)
-    while (line && this.#begin(line)) line = this.#due.find(this.#mayBegin)
+    let line = this.#next()
+    while (line && this.#begin(line)) line = this.#next()
   }
 
-  readonly #mayBegin = (line: Line): boolean => !line.isEmpty && this.#leftFor(line) > 0
+  #next(): Line | undefined {
+    let next: Line | undefined
+    let first = Number.POSITIVE_INFINITY
+    for (const line of this.#lines) {
+      if (line.turn === undefined || line.turn > first || this.#leftFor(line) <= 0) continue
+      next = line
+      first = line.turn
+    }
+    return next
+  }
 
   /** The number of sessions that a line may have now, beside those that it has. */
   #leftFor({ running, use }: Line): number {
@@ -251,7 +252,8 @@ export class Queue implements Runner, Demand {
   /** The number of sessions that the waiting lines could have now. */
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
-    for (const line of this.#due) {
+    for (const line of this.#lines) {
+      if (line.turn === undefined) continue
       wanted[line.use] += Math.min(line.statementCount, Math.max(0, this.#leftFor(line)))
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
@@ -270,9 +272,7 @@ export class Queue implements Runner, Demand {
     // Of several rows, such a session would tell the id of the first one alone.
     const isOne = plan?.needsConsecutiveIds && !session.hasConsecutiveIds
     const groups = line.take(isOne ? 1 : line.maxSize)
-    // The rest waits behind the lines that came meanwhile.
-    this.#forget(line)
-    this.#becomeDue(line)
+    this.#becomeDue(line) // the rest waits behind the lines that came meanwhile
     line.running++
     if (use !== 'readiness') this.#usage.used++
     if (use === 'write') this.#writing++
@@ -353,14 +353,15 @@ export class Queue implements Runner, Demand {
 
   /** Rejects what waits for a session: none can be had now. */
   fail(error: unknown): void {
-    for (const line of this.#due) if (this.#leftFor(line) > 0) line.rejectAll(error)
+    for (const line of this.#lines) {
+      if (line.turn !== undefined && this.#leftFor(line) > 0) line.rejectAll(error)
+    }
   }
 
   /** Rejects what waits or comes, and resolves once no session is in use. Never throws. */
   async end(): Promise<void> {
     this.#ended = ENDED
-    const lines = [...this.#lines.values()].flatMap((kinds) => [...kinds.values()])
-    for (const line of [...lines, ...Object.values(this.#loans)]) line.rejectAll(ENDED)
+    for (const line of this.#lines) line.rejectAll(ENDED)
     this.#sessions.close()
     if (this.#usage.used === 0 && this.#loans.readiness.running === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
