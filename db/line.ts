@@ -33,6 +33,9 @@ class Entry implements Waiter {
   }
 }
 
+/** How the input of a group ended, or its loan began. */
+type Outcome = { result: unknown } | { error: unknown }
+
 /** The entries of one input. */
 export class Group {
   readonly line: Line
@@ -40,6 +43,8 @@ export class Group {
   readonly identity: unknown
   /** In the order of their arrival. */
   readonly entries = new Set<Entry>()
+  /** Undefined until it is known; for good if all entries are given up before. */
+  outcome: Outcome | undefined
 
   constructor(line: Line, input: unknown, identity: unknown) {
     this.line = line
@@ -53,12 +58,13 @@ export class Group {
     return false
   }
 
-  resolve(output: unknown): void {
-    for (const { answer } of this.entries) answer.resolve(output)
-  }
-
-  reject(error: unknown): void {
-    for (const { answer } of this.entries) answer.reject(error)
+  /** Answers its entries with the outcome, if there is one. */
+  answer(outcome = this.outcome): void {
+    if (!outcome) return
+    for (const { answer } of this.entries) {
+      if ('error' in outcome) answer.reject(outcome.error)
+      else answer.resolve(outcome.result)
+    }
   }
 }
 
@@ -154,7 +160,7 @@ export class Line {
 
   /** Rejects all entries. */
   rejectAll(error: unknown): void {
-    for (const group of this.take(this.#groups.length)) group.reject(error)
+    for (const group of this.take(this.#groups.length)) group.answer({ error })
   }
 
   #startAnew(): void {

@@ -3,8 +3,8 @@
  * what waits in a line. This is its way:
  *
  * `run` → `#wait` → `line.join`, `#gather` ⇢ (it waits for others) `#endGathering` → `decide` ⇢ (it waits for a
- * session) `#begin` → `line.take` → `#runGroups` → `#attempt` → `statements.runTogether` → `session.execute` ⇢ `#free`,
- * `group.resolve`
+ * session) `#begin` → `line.take` → `#runGroups` → `#runTogether` → `statements.runTogether` → `session.execute` ⇢
+ * `#free`, `group.answer`
  *
  * A plan whose inputs share a transaction has `plan.commitTogether` → `transact` (transaction.ts) there.
  *
@@ -52,13 +52,6 @@ export interface QueueSettings {
   timeout?: number | undefined
   /** The queue keeps these numbers current. */
   usage?: Usage
-}
-
-/** The result of a group, or why it failed. */
-interface GroupOutcome {
-  group: Group
-  result?: unknown
-  error?: unknown
 }
 
 export class Queue implements Runner, Demand {
@@ -277,7 +270,7 @@ export class Queue implements Runner, Demand {
     if (use !== 'readiness') this.#usage.used++
     if (use === 'write') this.#writing++
     if (plan) void this.#runGroups(line, plan, session, groups)
-    else groups[0]?.resolve(session)
+    else groups[0]?.answer({ result: session })
     return true
   }
 
@@ -295,60 +288,51 @@ export class Queue implements Runner, Demand {
 
   /** Runs groups on a session, and answers their calls. Never throws. */
   async #runGroups(line: Line, plan: AnyPlan, session: Session, groups: Group[]): Promise<void> {
-    let outcomes: GroupOutcome[]
     try {
-      outcomes = await this.#attempt(plan, session, groups)
+      await this.#runTogether(plan, session, groups)
     } catch (error) {
-      outcomes = await this.#outcomesAfter(error, plan, session, groups)
+      await this.#runApart(error, plan, session, groups)
     }
     // What waits begins first: the database works on it while these calls are answered.
     this.#free(session, line)
-    for (const { group, result, error } of outcomes) {
-      if (error === undefined) group.resolve(result)
-      else group.reject(error)
-    }
+    for (const group of groups) group.answer()
   }
 
-  /** Runs groups together, and returns their results. Throws why they failed. */
-  async #attempt(plan: AnyPlan, session: Session, groups: Group[]): Promise<GroupOutcome[]> {
+  /** Runs groups together, which have their outcomes then. Throws why they failed. */
+  async #runTogether(plan: AnyPlan, session: Session, groups: Group[]): Promise<void> {
     const inputs = groups.map(({ input }) => input) as never[] // those of the line are of its plan
     const deadlines = new Set<Deadline>()
     for (const { entries } of groups) for (const { deadline } of entries) deadlines.add(deadline)
     const deadline = jointDeadline(deadlines)
     const results = await this.statements.runTogether(plan, inputs, session, deadline)
-    return groups.map((group, index) => ({ group, result: results[index] }))
+    for (const [index, group] of groups.entries()) group.outcome = { result: results[index] }
   }
 
-  /** Returns why groups have failed together, or runs them without those that are to blame. Never throws. */
-  async #outcomesAfter(
-    error: unknown,
-    plan: AnyPlan,
-    session: Session,
-    groups: Group[],
-  ): Promise<GroupOutcome[]> {
+  /** Gives groups that have failed together this error, or runs them without those that are to blame. Never throws. */
+  async #runApart(error: unknown, plan: AnyPlan, session: Session, groups: Group[]): Promise<void> {
     if (groups.length === 1 || !plan.blamesOne?.(error)) {
-      return groups.map((group) => ({ group, error }))
+      for (const group of groups) group.outcome = { error }
+      return
     }
-    const outcomes: GroupOutcome[] = []
     let sent: Group[] = []
     try {
       await bisect(groups, {
         attempt: async (some) => {
           sent = some
           const live = some.filter(({ isLive }) => isLive)
-          if (live.length > 0) outcomes.push(...(await this.#attempt(plan, session, live)))
+          if (live.length > 0) await this.#runTogether(plan, session, live)
         },
         blamesOne: (error) => plan.blamesOne?.(error) ?? false,
-        fail: (group, error) => outcomes.push({ group, error }),
+        fail(group, error) {
+          group.outcome = { error }
+        },
       })
     } catch (error) {
-      const isLeft = (group: Group) => outcomes.every((outcome) => outcome.group !== group)
-      for (const group of groups.filter(isLeft)) {
+      for (const group of groups) {
         const own = sent.includes(group) ? error : new DatabaseUnavailableError(error, true)
-        outcomes.push({ group, error: own })
+        group.outcome ??= { error: own }
       }
     }
-    return outcomes
   }
 
   /** Rejects what waits for a session: none can be had now. */
