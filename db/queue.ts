@@ -62,6 +62,8 @@ export class Queue implements Runner, Demand {
   readonly #ofALine: Record<'read' | 'write', number>
   readonly #usage: Usage
   readonly #sessions: Sessions
+  /** Whether the database works in this process: then a read needs no session unless it must wait. */
+  readonly #isInProcess: boolean
   /** The number of sessions in use that may write. */
   #writing = 0
   /** The lines of inputs, by their plan and kind. Nothing is removed. */
@@ -91,6 +93,7 @@ export class Queue implements Runner, Demand {
     this.#loans = { read: loans('read'), write: loans('write'), readiness: loans('readiness') }
     this.#lines = Object.values(this.#loans)
     this.#sessions = createSessions(this)
+    this.#isInProcess = this.#sessions.readNow !== undefined
   }
 
   async run<Input, Output>(
@@ -100,10 +103,8 @@ export class Queue implements Runner, Demand {
   ): Promise<Output> {
     for (let attempt = 0; ; attempt++) {
       try {
-        if (plan.use === 'read' && this.#sessions.readNow) {
-          const now = this.#readNow(plan, input, deadline)
-          if (now) return plan.output(now.shared)
-        }
+        const now = this.#isInProcess && plan.use === 'read' && this.#readNow(plan, input, deadline)
+        if (now) return plan.output(now.shared)
         const kind = plan.kindOf?.(input) ?? ''
         const line = this.#linesByPlan.get(plan)?.get(kind) ?? this.#newLine(plan, kind)
         return plan.output(await this.#wait(line, deadline, input))
@@ -165,9 +166,9 @@ export class Queue implements Runner, Demand {
   }
 
   #newLine(plan: AnyPlan, kind: string): Line {
-    // In this process a statement costs no round trip.
-    const isSingle = plan.use === 'read' && this.#sessions.readNow
-    const line = new Line(plan.use, plan, isSingle ? 1 : plan.maxSize, this.#usage)
+    // In this process a read costs no round trip.
+    const maxSize = this.#isInProcess && plan.use === 'read' ? 1 : plan.maxSize
+    const line = new Line(plan.use, plan, maxSize, this.#usage)
     const kinds = this.#linesByPlan.get(plan) ?? new Map<string, Line>()
     this.#linesByPlan.set(plan, kinds.set(kind, line))
     this.#lines.push(line)
@@ -200,7 +201,7 @@ export class Queue implements Runner, Demand {
     if (!line.plan) this.#endGathering(line, gathering)
     // Requests that arrive while this process executes a statement are then served in one moment, as the calls of a
     // batch are.
-    else if (this.#sessions.readNow) queueMicrotask(() => this.#endGathering(line, gathering))
+    else if (this.#isInProcess) queueMicrotask(() => this.#endGathering(line, gathering))
     // Beside the turn that a request waits in http/server.ts: clients that are answered in this turn send their next
     // requests in the following one. With one turn, pages and mixed calls were a twentieth slower.
     else setImmediate(() => setImmediate(this.#endGathering, line, gathering))
