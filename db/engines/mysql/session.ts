@@ -98,7 +98,7 @@ export async function open(
 }
 
 /** A session. All times are those of performance.now(). */
-export class MysqlSession implements Session {
+export class MysqlSession implements Session, Waiter {
   readonly connection: Connection
   /**
    * `destroy()` ends the session at once, without a message to the server, which may be unreachable. Once it
@@ -118,6 +118,8 @@ export class MysqlSession implements Session {
   isRetired = false
   readonly #keeper: Keeper
   isInTransaction = false
+  /** Rejects the latest statement. */
+  #reject: (reason: Error) => void = () => {}
 
   constructor(
     keeper: Keeper,
@@ -143,13 +145,13 @@ export class MysqlSession implements Session {
       return Promise.reject(new DatabaseUnavailableError(cause, true))
     }
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
-    const running = new RunningQuery(this, this.#keeper, reject)
-    deadline.add(running)
+    this.#reject = reject
+    deadline.add(this)
     this.connection.query<RowDataPacket[] | ResultSetHeader>(
       statement.sql,
       statement.parameters as unknown[], // mysql2 does not change them
       (thrown, result, fields) => {
-        deadline.remove(running)
+        deadline.remove(this)
         this.workedAt = performance.now()
         if (thrown) {
           void this.#afterError<Row>(thrown, statement, deadline).then(resolve, reject)
@@ -178,6 +180,13 @@ export class MysqlSession implements Session {
     await this.execute(ROLLBACK, deadline).catch(() => this.socket.destroy())
   }
 
+  /** Ends the statement that the server executes. */
+  giveUp(reason: Error): void {
+    this.socket.destroy()
+    void this.#keeper.kill(this)
+    this.#reject(reason)
+  }
+
   /** Returns the result of a statement without its hints, if a table lacks the index. Throws all other errors. */
   async #afterError<Row>(
     thrown: QueryError,
@@ -192,25 +201,6 @@ export class MysqlSession implements Session {
     if (!(error instanceof NoIndexError) || sql === statement.sql) throw error
     // An operator has dropped the index, or the table is a view: slower, but right.
     return await this.execute({ ...statement, sql }, deadline)
-  }
-}
-
-/** A statement that the server executes. */
-class RunningQuery implements Waiter {
-  readonly #session: MysqlSession
-  readonly #keeper: Keeper
-  readonly #reject: (reason: Error) => void
-
-  constructor(session: MysqlSession, keeper: Keeper, reject: (reason: Error) => void) {
-    this.#session = session
-    this.#keeper = keeper
-    this.#reject = reject
-  }
-
-  giveUp(reason: Error): void {
-    this.#session.socket.destroy()
-    void this.#keeper.kill(this.#session)
-    this.#reject(reason)
   }
 }
 
