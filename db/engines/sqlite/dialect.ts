@@ -52,7 +52,7 @@ export function sqliteParts(path: string, mayCreate: boolean, timeout = LOCK_TIM
       take: () => idle.pop() ?? new SqliteSession(file),
       prepare() {},
       giveBack: (session) => void idle.push(session),
-      readNow: (statement, isShared) => file.readNow(statement, isShared),
+      readNow: file.readNow.bind(file),
       close: () => file.close(),
     }),
   }

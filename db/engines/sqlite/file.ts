@@ -127,13 +127,10 @@ export class SqliteFile {
    * `isShared`: an equal one of this turn or the one before may give its rows. Throws the errors of `sqliteError`.
    */
   readNow(statement: CompiledQuery, isShared: boolean): QueryResult<never> | undefined {
-    if (!this.#owner.isNone) return undefined
+    if (this.#database?.isTransaction) return undefined
+    const read = () => this.#run<never>(statement)
     try {
-      const found = isShared && this.#shared.find(statement)
-      if (found) return found
-      const result = this.#run<never>(statement)
-      if (isShared) this.#shared.keep(statement, result)
-      return result
+      return isShared ? this.#shared.read(statement, read) : read()
     } catch (cause) {
       const error = this.#errorOf(cause)
       if (error instanceof LockedError) return undefined

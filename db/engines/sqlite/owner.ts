@@ -5,18 +5,13 @@ export class Owner {
   /** The session with an open transaction, and what resolves at its end. */
   #owner: { session: object; end: PromiseWithResolvers<void> } | undefined
 
-  /** Whether no session has a transaction. */
-  get isNone(): boolean {
-    return this.#owner === undefined
-  }
-
   owns(session: object): boolean {
     return this.#owner?.session === session
   }
 
   /** Returns whether another session has a transaction. */
   mustWait(session: object): boolean {
-    return this.#owner !== undefined && !this.owns(session)
+    return this.#owner !== undefined && this.#owner.session !== session
   }
 
   /** Resolves when the transaction ends, after which another may begin at once. Throws the reason of the deadline. */

@@ -42,7 +42,8 @@ export class Place {
   readonly #files: Map<string, string | undefined>
   /** They stay open as long as the database: to close one of the file or the index drops SQLite's locks. */
   readonly #descriptors: { main: number; log: number; index: number }
-  #lost: BrokenDatabaseError | undefined
+  /** Why the database is not used until the files are back: the error of the last `check`. */
+  lost: BrokenDatabaseError | undefined
 
   /** Takes note of the files of a database that was just opened at `path`. Throws errors of the file system. */
   constructor(path: string) {
@@ -61,11 +62,6 @@ export class Place {
     for (const descriptor of Object.values(this.#descriptors)) closeSync(descriptor)
   }
 
-  /** Why the database is not used until the files are back: the error of the last `check`. */
-  get lost(): BrokenDatabaseError | undefined {
-    return this.#lost
-  }
-
   /**
    * Throws BrokenDatabaseError: `lost` while a path does not lead to the file that was opened, which SQLite goes on
    * using; another one, after which the database is not to be used any more, once the file was overwritten, or its
@@ -73,12 +69,12 @@ export class Place {
    */
   check(): void {
     const lost = [...this.#files.keys()].find((path) => this.#isLost(path))
-    if (lost === undefined) this.#lost = undefined
+    if (lost === undefined) this.lost = undefined
     else
-      this.#lost ??= broken(
+      this.lost ??= broken(
         `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
       )
-    if (this.#lost) throw this.#lost
+    if (this.lost) throw this.lost
     const loss = this.#loss()
     if (loss) throw broken(`${loss}: stop the service, and ${RUNBOOK}`)
   }

@@ -23,19 +23,19 @@ export class SharedReads {
     this.#askVersion = askVersion
   }
 
-  /** Returns the result of an equal read, if nothing was committed since. */
-  find({ sql, parameters }: CompiledQuery): QueryResult<never> | undefined {
-    const read = this.#reads?.get(sql)
-    if (!read?.values.every((value, index) => value === parameters[index])) return undefined
-    this.#version = this.#askVersion()
-    return read.version === this.#version ? read.result : undefined
-  }
-
-  /** Lets reads of this turn and the next one share a result. A single row is read as fast as the version is asked for. */
-  keep({ sql, parameters }: CompiledQuery, result: QueryResult<never>): void {
-    if (result.rows.length < 2) return
+  /** Returns the result of an equal read, if nothing was committed since. Otherwise `execute` returns that of this one. */
+  read({ sql, parameters }: CompiledQuery, execute: () => QueryResult<never>): QueryResult<never> {
+    const equal = this.#reads?.get(sql)
+    if (equal?.values.every((value, index) => value === parameters[index])) {
+      this.#version = this.#askVersion()
+      if (equal.version === this.#version) return equal.result
+    }
+    const result = execute()
+    // A single row is read as fast as the version is asked for.
+    if (result.rows.length < 2) return result
     this.#reads ??= this.#newReads()
     this.#reads.set(sql, { values: parameters, version: this.#version, result })
+    return result
   }
 
   /** Lets no later read share the rows of an earlier one: this process may have committed. */
