@@ -14,31 +14,6 @@ const PIPELINED_REQUEST = 6_000
 /** Requests that a client may send before the answer to its first one. None of them is done: any number near this does. */
 const MAX_PIPELINED = 100
 
-type State = 'idle' | 'answering' | 'last' | 'closing'
-type Event = 'request' | 'lastRequest' | 'refusal' | 'answered' | 'end'
-
-/**
- * The state of a connection after an event, by the state before it:
- *
- * - `idle`: it waits for a request.
- * - `answering`: it has an answer that the client has not taken in full.
- * - `last`: it has one, and closes after it.
- * - `closing`: it waits for the client to end its side.
- */
-const STATES: Readonly<Record<Event, Readonly<Record<State, State>>>> = {
-  // The head of a request has arrived. Behind an answer that is not over, the request is not done, and the answer
-  // closes the connection (RFC 9112, section 9.3.2).
-  request: { idle: 'answering', answering: 'last', last: 'last', closing: 'closing' },
-  // The head of a request after which the connection closes.
-  lastRequest: { idle: 'last', answering: 'last', last: 'last', closing: 'closing' },
-  // What has arrived is not HTTP, or has not arrived in time.
-  refusal: { idle: 'closing', answering: 'last', last: 'last', closing: 'closing' },
-  // The answer is over, and its request has arrived in full.
-  answered: { idle: 'idle', answering: 'idle', last: 'closing', closing: 'closing' },
-  // Node has sent the last answer, or an answer is over that no request can follow.
-  end: { idle: 'closing', answering: 'closing', last: 'closing', closing: 'closing' },
-}
-
 const CONNECTION = Symbol('connection')
 
 type Connected = Socket & { [CONNECTION]?: Connection }
@@ -49,8 +24,9 @@ export const connectionOf = (socket: Connected): Connection => socket[CONNECTION
 export class Connection {
   readonly socket: Socket
   readonly #memory: ClientMemory
-  #state: State = 'idle'
   #current: RecordedResponse | undefined
+  /** Whether it takes no further request, and closes after the current answer. */
+  #isEnding = false
   /** Requests behind that of the current answer, and the bytes that they take. */
   #pipelined = 0
   #ofPipelined = 0
@@ -67,12 +43,13 @@ export class Connection {
     void socket.remoteAddress // kept for the log, which reads it after the socket has closed
     socket.on('error', () => {}) // Node removes its own listener after CONNECT
     // Node calls this after the last answer, and would destroy a socket whose client still sends.
-    Object.assign(socket, { destroySoon: () => this.next('end') })
+    Object.assign(socket, { destroySoon: () => this.#close() })
     socket.once('close', () => memory.hold(socket, 0))
   }
 
-  get state(): State {
-    return this.#state
+  /** Whether it waits for a request. */
+  get isIdle(): boolean {
+    return !this.#current && !this.#isEnding
   }
 
   /** The answer that the client has not taken in full. */
@@ -104,12 +81,15 @@ export class Connection {
   /** Begins the answer to a request. */
   begin(res: RecordedResponse, isLast: boolean): void {
     this.#current = res
-    this.next(isLast ? 'lastRequest' : 'request')
+    if (isLast) this.endAfterAnswer()
   }
 
-  /** Does not do a request that has arrived before the answer to the one before it was over. */
+  /**
+   * Does not do a request that has arrived before the answer to the one before it was over: that answer closes the
+   * connection (RFC 9112, section 9.3.2).
+   */
   drop(req: IncomingMessage): void {
-    this.next('request')
+    this.endAfterAnswer()
     this.#ofPipelined += PIPELINED_REQUEST + headSize(req)
     if (++this.#pipelined > MAX_PIPELINED) this.socket.destroy()
     else this.hold(this.socket.writableLength)
@@ -120,23 +100,21 @@ export class Connection {
     this.#current = undefined
     if (this.#ofRequest > 0) this.countRequest(0)
     this.#bytesBefore = this.socket.bytesRead
-    this.next(isStopping || !complete ? 'end' : 'answered')
+    // No request can follow one that has not arrived in full.
+    if (this.#isEnding || isStopping || !complete) this.#close()
   }
 
-  /**
-   * Takes the connection to its next state. Entering `last` tells the client, if the head of its answer is not
-   * sent; entering `closing` ends this side.
-   */
-  next(event: Event): void {
-    this.#state = STATES[event][this.#state]
-    const current = this.#current
-    if (this.#state === 'last' && current && !current.headersSent) current.shouldKeepAlive = false
-    if (this.#state === 'closing') this.#close()
+  /** Closes after the current answer, which tells the client if its head is not sent; without one, at once. */
+  endAfterAnswer(): void {
+    this.#isEnding = true
+    if (!this.#current) this.#close()
+    else if (!this.#current.headersSent) this.#current.shouldKeepAlive = false
   }
 
   /** Closes this side. The client's side has a moment: a reset could take the last answer from it. */
   #close(): void {
     const { socket } = this
+    this.#isEnding = true
     if (socket.destroyed || socket.writableEnded) return
     socket.end()
     const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref()

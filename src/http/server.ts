@@ -1,4 +1,4 @@
-/** The HTTP server: timeouts, refusals of what is not HTTP, and the stop. connection.ts has the states of a connection. */
+/** The HTTP server: timeouts, refusals of what is not HTTP, and the stop. */
 import type { IncomingMessage, Server } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -106,7 +106,7 @@ export class HttpServer {
 
   #accept(req: IncomingMessage, res: RecordedResponse): void {
     const connection = connectionOf(req.socket)
-    if (connection.state !== 'idle') {
+    if (!connection.isIdle) {
       connection.drop(req)
       return
     }
@@ -158,15 +158,15 @@ export class HttpServer {
   }
 
   #refuse(connection: Connection, error: Problem, protocol?: string): void {
-    const { socket, current, state } = connection
+    const { socket, current, isIdle } = connection
     // Node itself ends an idle connection whose client has ended its side.
     if (socket.writableEnded) return
     const body = JSON.stringify(error.refusal)
-    if (state === 'idle') {
+    if (isIdle) {
       const id = this.#observer.refuse(error.status, socket.remoteAddress, protocol)
       socket.write(rawAnswer(error.status, body, id))
     }
-    connection.next('refusal')
+    connection.endAfterAnswer()
     if (current && !current.req.complete) answer(current, error.status, jsonHeaders, body)
   }
 
