@@ -34,32 +34,33 @@ export function refuseLeftovers(path: string): void {
   if (problem) throw broken(problem)
 }
 
+/** A file that stays open as long as the database: to close one of the file or the index drops SQLite's locks. */
+interface OpenFile {
+  readonly path: string
+  readonly descriptor: number
+  /** What identifies it. */
+  readonly stats: BigIntStats
+}
+
 /** The place of a database that is open. */
 export class Place {
-  readonly #main: string
-  readonly #log: string
-  /** The files, by their paths, each with what identified it when it was opened. */
-  readonly #files: Map<string, string | undefined>
-  /** They stay open as long as the database: to close one of the file or the index drops SQLite's locks. */
-  readonly #descriptors: { main: number; log: number; index: number }
+  readonly #main: OpenFile
+  readonly #log: OpenFile
+  readonly #index: OpenFile
   /** Why the database is not used until the files are back: the error of the last `check`. */
   lost: BrokenDatabaseError | undefined
 
   /** Takes note of the files of a database that was just opened at `path`. Throws errors of the file system. */
   constructor(path: string) {
     const target = realpathSync(path)
-    const index = `${target}-shm`
-    this.#main = path
-    this.#log = `${target}-wal`
-    const names = [this.#main, this.#log, index]
-    this.#files = new Map(names.map((name) => [name, identityOf(statsOf(name))]))
-    const [main, log] = [openSync(target, 'r'), openSync(this.#log, 'r')]
-    this.#descriptors = { main, log, index: openSync(index, 'r') }
+    this.#main = opened(path)
+    this.#log = opened(`${target}-wal`)
+    this.#index = opened(`${target}-shm`)
   }
 
-  /** Closes the descriptors of a database that is closed. */
+  /** Closes the files of a database that is closed. */
   close(): void {
-    for (const descriptor of Object.values(this.#descriptors)) closeSync(descriptor)
+    for (const { descriptor } of [this.#main, this.#log, this.#index]) closeSync(descriptor)
   }
 
   /**
@@ -68,44 +69,60 @@ export class Place {
    * log has lost frames: SQLite would write further ones behind the gap.
    */
   check(): void {
-    const lost = [...this.#files.keys()].find((path) => this.#isLost(path))
-    if (lost === undefined) this.lost = undefined
-    else
-      this.lost ??= broken(
-        `${lost} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
-      )
-    if (this.lost) throw this.lost
-    const loss = this.#loss()
+    this.#find(this.#main)
+    const { size } = this.#find(this.#log)
+    this.#find(this.#index)
+    this.lost = undefined
+    const loss = this.#loss(Number(size))
     if (loss) throw broken(`${loss}: stop the service, and ${RUNBOOK}`)
   }
 
   /** Copies what was acknowledged into the database, if its log alone was removed: SQLite still has it. */
   saveLog(database: DatabaseSync): void {
-    if (this.#isLost(this.#main) || !this.#isLost(this.#log) || this.#loss()) return
+    const found = statsOf(this.#log.path)
+    const isLogLost = !isSame(this.#log, found)
+    if (!isLogLost || !isSame(this.#main, statsOf(this.#main.path)) || this.#loss(0)) return
     // Another process that has made a new log, even an empty one, may write pages that it read before the copy.
-    if (!statsOf(this.#log)) database.exec('pragma wal_checkpoint')
+    if (!found) database.exec('pragma wal_checkpoint')
   }
 
-  #isLost(path: string): boolean {
-    return identityOf(statsOf(path)) !== this.#files.get(path)
+  /** Returns what is at the path of a file. Throws `lost` if that is another one. */
+  #find(file: OpenFile): BigIntStats {
+    const found = statsOf(file.path)
+    if (isSame(file, found)) return found
+    this.lost ??= broken(
+      `${file.path} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
+    )
+    throw this.lost
   }
 
-  /** Returns what happened to the opened file or log; undefined if they are whole. */
-  #loss(): string | undefined {
-    const { main, log, index } = this.#descriptors
+  /**
+   * Returns what happened to the opened file or log; undefined if they are whole. `size` is one that the log had,
+   * in bytes.
+   */
+  #loss(size: number): string | undefined {
     // A backup that was copied over the file, for example, has no log.
-    if (!hasLog(headOf(main, FILE_HEADER))) return `${basename(this.#main)} was overwritten`
-    if (isWhole(index, false, () => fstatSync(log).size)) return undefined
-    return `${basename(this.#log)}, a part of the database, was shortened`
+    if (!hasLog(headOf(this.#main.descriptor, FILE_HEADER))) {
+      return `${basename(this.#main.path)} was overwritten`
+    }
+    const index = this.#index.descriptor
+    if (isWhole(index, false, () => size)) return undefined
+    // Another process may have written frames since.
+    if (isWhole(index, false, () => fstatSync(this.#log.descriptor).size)) return undefined
+    return `${basename(this.#log.path)}, a part of the database, was shortened`
   }
+}
+
+function opened(path: string): OpenFile {
+  const descriptor = openSync(path, 'r')
+  return { path, descriptor, stats: fstatSync(descriptor, { bigint: true }) }
 }
 
 const statsOf = (path: string): BigIntStats | undefined =>
   statSync(path, { bigint: true, throwIfNoEntry: false })
 
-/** Returns what identifies a file; undefined if there is none. */
-const identityOf = (stats: BigIntStats | undefined): string | undefined =>
-  stats && `${stats.dev} ${stats.ino}`
+const isSame = ({ stats }: OpenFile, found: BigIntStats | undefined): found is BigIntStats =>
+  found !== undefined && found.ino === stats.ino && found.dev === stats.dev
 
 /** Returns what is wrong with what lies at the place of a database that is to be opened, and what to do. */
 function problemOf(file: string): string | undefined {
