@@ -1,8 +1,7 @@
 /**
  * Creations of rows with keys (Idempotency-Key). Concurrent ones share a transaction: `begin` → `insert into pets …` →
- * (`delete from idempotency_keys …`, of expired keys) → `insert into idempotency_keys …`, with the answers → `commit`.
+ * `insert into idempotency_keys …`, with the answers → `commit`.
  */
-import { sql } from 'kysely'
 import { bisect } from '../bisect.ts'
 import type { Deadline } from '../deadline.ts'
 import {
@@ -15,7 +14,6 @@ import {
 } from '../errors.ts'
 import type { StatementPlan, Statements, TransactionPlan } from '../plan.ts'
 import type { Session } from '../session.ts'
-import type { WithId } from '../tables.ts'
 import { transact } from '../transaction.ts'
 
 /**
@@ -26,7 +24,6 @@ const MAX_KEYED_ROWS = 100
 
 /** A table of keys, and the plan that stores one with its answer. */
 export interface KeyTable<Key = unknown> {
-  readonly name: WithId
   readonly inserts: StatementPlan<Key, bigint, bigint>
 }
 
@@ -34,8 +31,6 @@ export interface KeyTable<Key = unknown> {
 export interface KeyOfRow<Key = unknown> {
   /** That of all keys of a database. */
   readonly table: KeyTable<Key>
-  /** The id of the row of the same key that has expired, which is removed. */
-  readonly expired: bigint | undefined
   /** Returns the key with its answer, by the id of the row. What it throws undoes the transaction. */
   withAnswer(id: bigint): Key
 }
@@ -118,12 +113,7 @@ async function storeKeys(
   outcomes: Map<KeyOfRow, RowOutcome>,
   { session, deadline, statements }: Transaction,
 ): Promise<void> {
-  const { name, inserts } = (inputs[0] as KeyOfRow).table // a transaction has one input at least
-  const expired = inputs.flatMap((input) => input.expired ?? [])
-  if (expired.length > 0) {
-    const removal = sql`delete from ${sql.table(name)} where id in (${sql.join(expired)})`
-    await session.execute(removal.compile(statements.builder.kysely), deadline)
-  }
+  const { inserts } = (inputs[0] as KeyOfRow).table // a transaction has one input at least
   const keys = inputs.flatMap((input) => {
     const outcome = outcomes.get(input)
     // Here alone this folder asks its caller, `create` of src/idempotency/keyed-writes.ts: the answer is made, and

@@ -7,11 +7,8 @@ import { outputOfRow, outputOfWork } from '../procedure/write.ts'
 import { keyOf } from './header.ts'
 import * as idempotencyKeys from './store.ts'
 
-/** Makes one attempt of a mutation. `expired` is the id of the row of the same key that has expired, which is removed. */
-type Attempt<Output> = (
-  request: idempotencyKeys.KeyedRequest,
-  expired: bigint | undefined,
-) => Promise<Output>
+/** Makes one attempt of a mutation, which stores the key. */
+type Attempt<Output> = (request: idempotencyKeys.KeyedRequest) => Promise<Output>
 
 /** The mutations of a process, with the keys in its database. */
 export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
@@ -34,11 +31,10 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     work: Work<Context, Output>,
   ): Promise<Output> {
     const { deadline } = call
-    return this.#once(call, (request, expired) =>
+    return this.#once(call, (request) =>
       inTransaction(
         this.#db,
         async (transaction) => {
-          if (expired) await idempotencyKeys.remove(transaction, expired, deadline)
           const id = await idempotencyKeys.insert(transaction, request, deadline)
           const output = await outputOfWork(call, this.#createStores(transaction), work)
           await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
@@ -54,13 +50,13 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     creation: Creation<Input, Output>,
     input: Input,
   ): Promise<Output> {
-    return this.#once(call, async (request, expired) => {
+    return this.#once(call, async (request) => {
       let output: Output | undefined // that of the latest `withAnswer`, inside the transaction
       const withAnswer = (id: bigint) => {
         output = outputOfRow(call, creation, id, input)
         return { ...request, answer: stringify(output) }
       }
-      await creation.insert(call, input, { table: idempotencyKeys.table, expired, withAnswer })
+      await creation.insert(call, input, { table: idempotencyKeys.table, withAnswer })
       return output as Output // of the row that was committed
     })
   }
@@ -78,7 +74,8 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
         const stored = await idempotencyKeys.find(this.#db, request, deadline)
         if (stored && stored.age < this.#lifetime) return outputOfStored(stored, request) as Output // of the same operation
         try {
-          return await attempt(request, stored?.id)
+          if (stored) await idempotencyKeys.remove(this.#db, stored.id, deadline)
+          return await attempt(request)
         } catch (error) {
           await pauseOrThrow(count, error, true, deadline)
         }

@@ -148,7 +148,6 @@ function selectKeys({ kysely, engine }: Builder, values: Value<Key>[]) {
 
 /** The table, and the plan that stores a key with its answer. */
 export const table = {
-  name: 'idempotency_keys',
   inserts: inserts(
     'idempotency_keys',
     (value: Value<KeyedRequest & { answer: string }>, { engine }) => ({
@@ -190,10 +189,9 @@ export async function setAnswer(
   await execute(transaction, update.where('id', '=', id), deadline)
 }
 
-/** Removes a key. */
-export async function remove(transaction: Database, id: bigint, deadline: Deadline): Promise<void> {
-  const removal = transaction.kysely.deleteFrom('idempotency_keys').where('id', '=', id)
-  await execute(transaction, removal, deadline)
+/** Removes a key that has expired. */
+export async function remove(db: Database, id: bigint, deadline: Deadline): Promise<void> {
+  await execute(db, db.kysely.deleteFrom('idempotency_keys').where('id', '=', id), deadline)
 }
 
 /** Returns the JSON of an input, as earlier releases have hashed it. The names of its fields distinguish omitted ones. */

@@ -104,8 +104,8 @@ describe.runIf(engine === 'mysql')('a database that does not answer', () => {
     if (!proxy) throw new Error('There is no proxy')
     // An earlier attempt may have left rows.
     await service.sql('delete from idempotency_keys')
-    // The row of an expired key is removed in the transaction that stores it anew. Its hash is the last one
-    // in the index: InnoDB also locks the next row, which may be that of the commit that hangs.
+    // A key that has expired is removed before the creation. Its hash is the last one in the index: InnoDB also locks
+    // the next row, which may be that of the commit that hangs.
     const key = 'old 5682'
     const old = { headers: { 'idempotency-key': `"${key}"` }, body: rex }
     const hash = createHash('sha256').update(key).digest('hex')

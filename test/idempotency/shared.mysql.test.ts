@@ -158,7 +158,7 @@ test('where another instance stores a key in between, its call alone looks for i
   expect(looked() - lookedBefore, 'the others do not look again').toBe(1)
 })
 
-test('a key that has expired is stored anew in the transaction that others share', async () => {
+test('a key that has expired is stored anew in a transaction that others share', async () => {
   const first = await create('old')
   await service.sql('update idempotency_keys set created_at = 0')
   const before = begun()

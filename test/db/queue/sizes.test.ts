@@ -37,7 +37,7 @@ test('a transaction inserts at most 100 rows with keys', async () => {
   const create = async () => {
     const key = { api_key_id: 1n, key_hash: `${serial++}`, operation: 'createPet', fingerprint: '' }
     const withAnswer = (id: bigint) => ({ ...key, answer: String(id) })
-    const withKey = { table, expired: undefined, withAnswer }
+    const withKey = { table, withAnswer }
     ids.add(await petStore(db).newPet.insert({ deadline }, newPet(pet), withKey))
   }
   expect(await statementsOf(100, create)).toBe(1)
