@@ -1,4 +1,4 @@
-/** Creations of rows: `insert into pets …`. Concurrent ones share a statement; those with keys do more, see keyed.ts. */
+/** Creations of rows: `insert into pets …`. Concurrent ones share a statement; those with receipts do more, see keyed.ts. */
 import type { Insertable, InsertObject } from 'kysely'
 import type { Builder } from '../builder.ts'
 import type { Database } from '../database.ts'
@@ -6,7 +6,7 @@ import type { WithDeadline } from '../deadline.ts'
 import { RejectedStatementError } from '../errors.ts'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables, WithId } from '../tables.ts'
-import { type KeyOfRow, withKeys } from './keyed.ts'
+import { type ReceiptOf, withReceipts } from './keyed.ts'
 
 /** Maximum number of rows of a statement. They share a commit: more would gain next to nothing, and lock for longer. */
 const MAX_ROWS = 200
@@ -42,6 +42,30 @@ export function inserts<Row, Table extends WithId>(
   }
 }
 
+/** Returns a `value` for each of these fields, for columns of the same names. */
+export const valuesOf = <Row, Field extends keyof Row & string>(
+  value: Value<Row>,
+  ...fields: Field[]
+) =>
+  Object.fromEntries(fields.map((field) => [field, value((row) => row[field])])) as Pick<Row, Field>
+
+/** How a store creates rows of a kind: `create` of src/procedure/write.ts inserts one by it. */
+export interface Creation<Input, Output> {
+  /** Returns the output of a row, by its id and the input. */
+  output(id: bigint, input: Input): Output
+  /** Inserts a row, and returns its id. Throws DuplicateError, DatabaseUnavailableError, and the reason of the deadline. */
+  insert(call: WithDeadline, input: Input): Promise<bigint>
+  /**
+   * Inserts a row and its receipt in one transaction, by one attempt, and returns the receipt. Throws as `insert`, and
+   * KeyTakenError if a receipt of the same key was stored meanwhile. A store in memory has no receipts.
+   */
+  insertWithReceipt?<Receipt extends object>(
+    call: WithDeadline,
+    input: Input,
+    receipt: ReceiptOf<Receipt>,
+  ): Promise<Receipt>
+}
+
 /** What each column has: the field of the input with this name, or what a function makes of the input. */
 type Fields<Input, Table extends WithId, Row = Insertable<Tables[Table]>> = {
   [Column in keyof Row]: NameOf<Input, Row[Column]> | ((input: Input) => Row[Column])
@@ -53,32 +77,28 @@ type NameOf<Input, Type> = {
 }[keyof Input & string]
 
 /**
- * Returns what makes the creation of a store: how a row is inserted into a table, and how the output is made of its
- * id and the input. A row has all these columns: `null` if it lacks one. What no field and no function of the input
+ * Returns what makes the creation of a store, in a database or a transaction: how a row is inserted into a table, and
+ * how the output is made of its id and the input. A row has all these columns: `null` if it lacks one. What no field and no function of the input
  * can say, such as the time of the database, needs the other form of `columns`: see `inserts`.
  */
 export function creation<Input, Output, Table extends WithId>(
   table: Table,
   columns: Fields<NoInfer<Input>, Table> | Columns<Input, Table>,
   output: (id: bigint, input: Input) => Output,
-) {
+): (db: Database) => Creation<Input, Output> {
   const rows = inserts<Input, Table>(
     table,
     typeof columns === 'function' ? columns : columnsOf(columns),
   )
-  const keyedRows = withKeys(rows)
-  /** Returns the creation in a database or a transaction. */
-  return (db: Database) => ({
+  const keyedRows = withReceipts(rows)
+  return (db) => ({
     output,
-    /**
-     * Inserts a row, and returns its id; with a key, which is stored beside it, in a transaction of its own. Throws
-     * DuplicateError, DatabaseUnavailableError, and the reason of the deadline. With a key there is one attempt,
-     * which throws KeyTakenError if the key was stored meanwhile.
-     */
-    insert: ({ deadline }: WithDeadline, input: Input, key?: KeyOfRow): Promise<bigint> =>
-      key
-        ? db.runner.run(keyedRows, { row: input, ...key }, deadline)
-        : db.runner.run(rows, input, deadline),
+    insert: ({ deadline }, input) => db.runner.run(rows, input, deadline),
+    insertWithReceipt: <Receipt extends object>(
+      { deadline }: WithDeadline,
+      row: Input,
+      receipt: ReceiptOf<Receipt>,
+    ) => db.runner.run(keyedRows, { row, receipt }, deadline) as Promise<Receipt>, // what `make` has returned
   })
 }
 

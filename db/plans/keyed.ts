@@ -1,6 +1,6 @@
 /**
- * Creations of rows with keys (Idempotency-Key). Concurrent ones share a transaction: `begin` → `insert into pets …` →
- * `insert into idempotency_keys …`, with the answers → `commit`.
+ * Creations of rows with receipts (of Idempotency-Keys). Concurrent ones share a transaction:
+ * `begin` → `insert into pets …` → `insert into idempotency_keys …` → `commit`.
  */
 import { bisect } from '../bisect.ts'
 import type { Deadline } from '../deadline.ts'
@@ -17,58 +17,28 @@ import type { Session } from '../session.ts'
 import { transact } from '../transaction.ts'
 
 /**
- * Maximum number of rows with keys of a transaction: with their keys, they are as many rows as one statement has
- * without keys. More would hold their locks for longer, fewer would share fewer commits.
+ * Maximum number of rows of a transaction: with their receipts, they are as many rows as one statement has
+ * without receipts. More would hold their locks for longer, fewer would share fewer commits.
  */
 const MAX_KEYED_ROWS = 100
 
-/** A table of keys, and the plan that stores one with its answer. */
-export interface KeyTable<Key = unknown> {
-  readonly inserts: StatementPlan<Key, bigint, bigint>
+/** How the receipt of a row is made, and stored beside the row. */
+export interface ReceiptOf<Receipt extends object = object> {
+  /** Returns the receipt, by the id of the row. What it throws undoes the transaction. */
+  make(id: bigint): Receipt
+  /** The plan that stores a receipt: the same one for all creations. */
+  readonly plan: StatementPlan<NoInfer<Receipt>, unknown>
 }
 
-/** What is stored beside a row, in its transaction. */
-export interface KeyOfRow<Key = unknown> {
-  /** That of all keys of a database. */
-  readonly table: KeyTable<Key>
-  /** Returns the key with its answer, by the id of the row. What it throws undoes the transaction. */
-  withAnswer(id: bigint): Key
-}
-
-interface KeyedRow<Row> extends KeyOfRow {
+interface KeyedRow<Row> {
   row: Row
+  receipt: ReceiptOf
 }
 
-/** The id of a row, or why the database has rejected it. */
-type RowOutcome = { id: bigint } | { error: unknown }
+/** The receipt of a row, or why the database has rejected the row. */
+type Outcome = object | RejectedStatementError
 
-/**
- * Returns the plan that inserts rows as `rows` does, each with its key: by one transaction. Throws
- * KeyTakenError, without an effect, if another request has stored the key meanwhile, and ConflictError if another one is
- * about to store one of the keys.
- */
-export function withKeys<Row>(
-  rows: StatementPlan<Row, bigint, bigint>,
-): TransactionPlan<KeyedRow<Row>, bigint, RowOutcome> {
-  return {
-    use: 'write',
-    maxSize: MAX_KEYED_ROWS,
-    commitTogether: (inputs, session, deadline, statements) =>
-      transact(session, deadline, async () => {
-        const transaction = { session, deadline, statements }
-        const outcomes = await insertRows(rows, inputs, transaction)
-        await storeKeys(inputs, outcomes, transaction)
-        return inputs.map((input) => outcomes.get(input) as RowOutcome) // each has one
-      }),
-    output(outcome) {
-      if ('error' in outcome) throw outcome.error
-      return outcome.id
-    },
-    // That the database is unavailable is the fault of no input.
-    blamesOne: (error) =>
-      error instanceof KeyTakenError || !(error instanceof DatabaseUnavailableError),
-  }
-}
+const isRejection = (outcome: unknown) => outcome instanceof RejectedStatementError
 
 /** What the statements of a transaction need. */
 interface Transaction {
@@ -77,21 +47,51 @@ interface Transaction {
   statements: Statements
 }
 
-/** Inserts the rows in a transaction. Throws what ends the transaction. */
+/**
+ * Returns the plan that inserts rows as `rows` does, each with its receipt, and returns the receipt. Throws
+ * KeyTakenError, without an effect, if another request has stored a receipt of the same key meanwhile, and ConflictError
+ * if another one is about to store it.
+ */
+export function withReceipts<Row>(
+  rows: StatementPlan<Row, bigint, bigint>,
+): TransactionPlan<KeyedRow<Row>, object, Outcome> {
+  return {
+    use: 'write',
+    maxSize: MAX_KEYED_ROWS,
+    commitTogether: (inputs, session, deadline, statements) =>
+      transact(session, deadline, async () => {
+        const transaction = { session, deadline, statements }
+        const outcomes = await insertRows(rows, inputs, transaction)
+        const [first] = inputs as [KeyedRow<Row>] // there is one at least
+        await storeReceipts(first.receipt.plan, outcomes, transaction)
+        return outcomes
+      }),
+    output(outcome) {
+      if (isRejection(outcome)) throw outcome
+      return outcome
+    },
+    // That the database is unavailable is the fault of no input.
+    blamesOne: (error) =>
+      error instanceof KeyTakenError || !(error instanceof DatabaseUnavailableError),
+  }
+}
+
+/** Inserts the rows in a transaction, and returns their outcomes, in their order. Throws what ends the transaction. */
 async function insertRows<Row>(
   rows: StatementPlan<Row, bigint, bigint>,
   inputs: KeyedRow<Row>[],
   { session, deadline, statements }: Transaction,
-): Promise<Map<KeyedRow<Row>, RowOutcome>> {
-  const outcomes = new Map<KeyedRow<Row>, RowOutcome>()
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
   const attempt = async (some: KeyedRow<Row>[]) => {
     const values = some.map(({ row }) => row)
     const ids = await statements.runTogether(rows, values, session, deadline)
-    for (const [index, input] of some.entries()) outcomes.set(input, { id: ids[index] as bigint })
+    // Here alone this folder asks its caller, `create` of src/idempotency/keyed-writes.ts: the answer in the receipt is
+    // made, and checked, before the commit.
+    outcomes.push(...some.map(({ receipt }, index) => receipt.make(ids[index] as bigint)))
   }
-  const isOfRow = (error: unknown) =>
-    error instanceof RejectedStatementError && session.isInTransaction
-  const fail = (input: KeyedRow<Row>, error: unknown) => void outcomes.set(input, { error })
+  const blamesOne = (error: unknown) => isRejection(error) && session.isInTransaction
+  const fail = (_: unknown, error: unknown) => void outcomes.push(error as RejectedStatementError)
   // Where ids are not consecutive, the queue begins rows without keys one by one. These share their transaction all the
   // same, and have a statement each.
   const together = session.hasConsecutiveIds ? [inputs] : inputs.map((input) => [input])
@@ -99,33 +99,27 @@ async function insertRows<Row>(
     try {
       await attempt(some)
     } catch (error) {
-      if (!isOfRow(error)) throw error
-      if (some.length === 1) fail(some[0] as KeyedRow<Row>, error)
-      else await bisect(some, { attempt, blamesOne: isOfRow, fail })
+      if (!blamesOne(error)) throw error
+      if (some.length === 1) fail(some[0], error)
+      else await bisect(some, { attempt, blamesOne, fail })
     }
   }
   return outcomes
 }
 
-/** Stores the keys of the rows that were inserted. */
-async function storeKeys(
-  inputs: KeyOfRow[],
-  outcomes: Map<KeyOfRow, RowOutcome>,
+/** Stores the receipts of the rows that were inserted. */
+async function storeReceipts(
+  plan: ReceiptOf['plan'],
+  outcomes: Outcome[],
   { session, deadline, statements }: Transaction,
 ): Promise<void> {
-  const { inserts } = (inputs[0] as KeyOfRow).table // a transaction has one input at least
-  const keys = inputs.flatMap((input) => {
-    const outcome = outcomes.get(input)
-    // Here alone this folder asks its caller, `create` of src/idempotency/keyed-writes.ts: the answer is made, and
-    // checked, before the commit.
-    return outcome && 'id' in outcome ? input.withAnswer(outcome.id) : []
-  })
-  if (keys.length === 0) return
+  const receipts = outcomes.filter((outcome) => !isRejection(outcome))
+  if (receipts.length === 0) return
   try {
-    await statements.runTogether(inserts, keys, session, deadline)
+    await session.execute(statements.statementOf(plan, receipts), deadline)
   } catch (error) {
     if (error instanceof DuplicateError) throw new KeyTakenError(error, true)
-    // Another instance is storing one of the keys. In a search for it, each half would wait for its lock. As after any
+    // Another instance is storing one of the same key. In a search for it, each half would wait for its lock. As after any
     // conflict, all have another attempt, before which each key is looked up: that finds it without a wait.
     throw error instanceof LockedError ? new ConflictError(error, true) : error
   }

@@ -30,11 +30,11 @@ export const idempotencyParameter = {
 } as const
 
 /**
- * Returns the key of a call. It has the actor, where a middleware names one, and a holder that has no API key. No two of
- * them have one text: a key has no NUL. Throws BAD_REQUEST without a valid header, TypeError for an actor that is no
+ * Returns the key of a call with its scope: the actor, where a middleware names one, and a holder that has no API key. No
+ * two scopes of a key have one text: a key has no NUL. Throws BAD_REQUEST without a valid header, TypeError for an actor that is no
  * string.
  */
-export function keyOf({ idempotencyHeader, actor, caller: { holder } }: Call): string {
+export function scopedKeyOf({ idempotencyHeader, actor, caller: { holder } }: Call): string {
   const key = parseIdempotencyKey(idempotencyHeader)
   if (actor !== undefined && typeof actor !== 'string') {
     throw new TypeError('ctx.actor must be a string')

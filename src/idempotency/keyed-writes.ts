@@ -1,14 +1,20 @@
 /** Mutations with an Idempotency-Key, each of which takes effect once. */
 import { parse, stringify } from 'devalue'
-import { type Database, inTransaction, pauseOrThrow, type RootDatabase } from '../../db/index.ts'
+import {
+  type Creation,
+  type Database,
+  inTransaction,
+  pauseOrThrow,
+  type RootDatabase,
+} from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
-import type { Call, Creation, KeyedWrites, Work } from '../procedure/call.ts'
+import type { Call, KeyedWrites, Work } from '../procedure/call.ts'
 import { outputOfRow, outputOfWork } from '../procedure/write.ts'
-import { keyOf } from './header.ts'
-import * as idempotencyKeys from './store.ts'
+import { scopedKeyOf } from './header.ts'
+import * as receipts from './store.ts'
 
-/** Makes one attempt of a mutation, which stores the key. */
-type Attempt<Output> = (request: idempotencyKeys.KeyedRequest) => Promise<Output>
+/** Makes one attempt of a mutation, which stores a receipt with its output. */
+type Attempt<Output> = (request: receipts.KeyedRequest) => Promise<Output>
 
 /** The mutations of a process, with the keys in its database. */
 export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
@@ -25,7 +31,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     this.#lifetime = lifetime
   }
 
-  /** The key is stored before the work, so that none begins while another instance uses the key. */
+  /** The receipt is stored before the work, so that none begins while another instance uses the key. */
   runWork<Context extends Call, Output>(
     call: Context,
     work: Work<Context, Output>,
@@ -35,9 +41,9 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
       inTransaction(
         this.#db,
         async (transaction) => {
-          const id = await idempotencyKeys.insert(transaction, request, deadline)
+          const id = await receipts.insert(transaction, request, deadline)
           const output = await outputOfWork(call, this.#createStores(transaction), work)
-          await idempotencyKeys.setAnswer(transaction, id, stringify(output), deadline)
+          await receipts.setAnswer(transaction, id, stringify(output), deadline)
           return output
         },
         deadline,
@@ -50,34 +56,34 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     creation: Creation<Input, Output>,
     input: Input,
   ): Promise<Output> {
+    const { insertWithReceipt } = creation as Required<typeof creation> // that of a database has it
     return this.#once(call, async (request) => {
-      let output: Output | undefined // that of the latest `withAnswer`, inside the transaction
-      const withAnswer = (id: bigint) => {
-        output = outputOfRow(call, creation, id, input)
-        return { ...request, answer: stringify(output) }
+      const make = (id: bigint) => {
+        const output = outputOfRow(call, creation, id, input)
+        return { ...request, answer: stringify(output), output }
       }
-      await creation.insert(call, input, { table: idempotencyKeys.table, withAnswer })
-      return output as Output // of the row that was committed
+      const receipt = await insertWithReceipt(call, input, { make, plan: receipts.insertPlan })
+      return receipt.output
     })
   }
 
-  /** Returns the output of the attempts, or of the call that has stored the key. */
-  async #once<Output>(call: Call, attempt: Attempt<Output>): Promise<Output> {
+  /** Returns the output of the attempts, or of the call that has stored a receipt. */
+  async #once<Output>(call: Call, write: Attempt<Output>): Promise<Output> {
     const { deadline } = call
-    const request = idempotencyKeys.requestOf(call, keyOf(call))
-    const identity = idempotencyKeys.identityOf(request)
+    const request = receipts.requestOf(call, scopedKeyOf(call))
+    const identity = receipts.identityOf(request)
     if (this.#running.includes(identity)) throw problem('keyRunning')
     this.#running.push(identity)
     try {
-      for (let count = 0; ; count++) {
-        // The row says whether an earlier attempt, or another instance, was committed. The look-up has attempts of its own.
-        const stored = await idempotencyKeys.find(this.#db, request, deadline)
-        if (stored && stored.age < this.#lifetime) return outputOfStored(stored, request) as Output // of the same operation
+      for (let attempt = 0; ; attempt++) {
+        // The receipt says whether an earlier attempt, or another instance, was committed. The look-up has attempts of its own.
+        const receipt = await receipts.find(this.#db, request, deadline)
+        if (receipt && receipt.age < this.#lifetime) return outputOf(receipt, request) as Output // of the same operation
         try {
-          if (stored) await idempotencyKeys.remove(this.#db, stored.id, deadline)
-          return await attempt(request)
+          if (receipt) await receipts.remove(this.#db, receipt.id, deadline)
+          return await write(request)
         } catch (error) {
-          await pauseOrThrow(count, error, true, deadline)
+          await pauseOrThrow(attempt, error, true, deadline)
         }
       }
     } finally {
@@ -86,13 +92,10 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
   }
 }
 
-/** Returns the output of the call that has stored the key. Throws UNPROCESSABLE_CONTENT if that was another request. */
-function outputOfStored(
-  stored: idempotencyKeys.StoredKey,
-  request: idempotencyKeys.KeyedRequest,
-): unknown {
+/** Returns the output in a receipt. Throws UNPROCESSABLE_CONTENT if it is of another request. */
+function outputOf(receipt: receipts.StoredReceipt, request: receipts.KeyedRequest): unknown {
   const isSame =
-    stored.operation === request.operation && stored.fingerprint === request.fingerprint
+    receipt.operation === request.operation && receipt.fingerprint === request.fingerprint
   if (!isSame) throw problem('keyUsed')
-  return parse(stored.answer)
+  return parse(receipt.answer)
 }

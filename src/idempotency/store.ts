@@ -1,7 +1,7 @@
-/** The store of Idempotency-Keys: their table and its statements. */
+/** The store of the receipts of requests with an Idempotency-Key: their table and its statements. */
 import { hash as hashOf } from 'node:crypto'
 import { stringify } from 'devalue'
-import type { Generated, Selectable } from 'kysely'
+import type { Generated } from 'kysely'
 import {
   type Builder,
   type Database,
@@ -12,20 +12,20 @@ import {
   KeyTakenError,
   LockedError,
   lookUp,
-  retry,
   type Value,
+  valuesOf,
 } from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
 import type { Call } from '../procedure/call.ts'
 
 declare module '../../db/tables.ts' {
   interface Tables {
-    idempotency_keys: IdempotencyKeysTable
+    idempotency_keys: ReceiptsTable
   }
 }
 
-/** The output of a request with an Idempotency-Key, which a repetition of the request returns. */
-interface IdempotencyKeysTable {
+/** The receipts. A repetition of a request gets the answer in its receipt. */
+interface ReceiptsTable {
   id: Generated<bigint>
   /** The `holder` of the API key, not its id: the keys that follow from one another by rotation share it. */
   api_key_id: bigint
@@ -40,14 +40,22 @@ interface IdempotencyKeysTable {
   created_at: bigint
 }
 
-/** A request with an Idempotency-Key, as its row has it. */
-export type KeyedRequest = Omit<IdempotencyKeysTable, 'id' | 'answer' | 'created_at'>
+type Receipt = Omit<ReceiptsTable, 'id' | 'created_at'>
 
-/** The row of a key, with its age in milliseconds. */
-export type StoredKey = Omit<Selectable<IdempotencyKeysTable>, 'created_at'> & { age: bigint }
+/** The plan that stores a receipt. */
+export const insertPlan = inserts('idempotency_keys', (value: Value<Receipt>, { engine }) => ({
+  ...valuesOf(value, 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer'),
+  created_at: engine.now,
+}))
 
-/** What a row is found by. */
-type Key = Pick<KeyedRequest, 'api_key_id' | 'key_hash'>
+/** A request with an Idempotency-Key, as its receipt has it. */
+export type KeyedRequest = Omit<Receipt, 'answer'>
+
+/** A receipt with its id, and its age in milliseconds. */
+export type StoredReceipt = Receipt & { id: bigint; age: bigint }
+
+/** What a receipt is found by. */
+type Identity = Pick<Receipt, 'api_key_id' | 'key_hash'>
 
 /** The number of all holders without an API key, whose keys have the holder. Those of API keys are random. */
 const NO_API_KEY = 0n
@@ -67,39 +75,39 @@ export const requestOf = (
   fingerprint: hashOf('sha256', rest ? jsonOf(input) : stringify(input)),
 })
 
-/** Returns the identity of a row, of which there is one. */
-export function identityOf({ api_key_id, key_hash }: Key): string {
+/** Returns the identity as a text, which no two receipts have. */
+export function identityOf({ api_key_id, key_hash }: Identity): string {
   return `${api_key_id} ${key_hash}`
 }
 
 /**
- * Returns the row of a key, if there is one. Throws CONFLICT if another instance is storing the key now:
+ * Returns the receipt of a request, if there is one. Throws CONFLICT if another instance is storing it now:
  * an insert would wait for that one, and all that share its transaction with it.
  */
 export async function find(
   db: Database,
-  key: Key,
+  request: Identity,
   deadline: Deadline,
-): Promise<StoredKey | undefined> {
+): Promise<StoredReceipt | undefined> {
   try {
-    return await db.runner.run(keyWithoutWait, key, deadline)
+    return await db.runner.run(withoutWait, request, deadline)
   } catch (error) {
-    if (error instanceof LockedError) return await findLocked(db, key, deadline)
+    if (error instanceof LockedError) return await findLocked(db, request, deadline)
     throw error
   }
 }
 
 async function findLocked(
   db: Database,
-  key: Key,
+  request: Identity,
   deadline: Deadline,
-): Promise<StoredKey | undefined> {
+): Promise<StoredReceipt | undefined> {
   // It may be the look-up of another repetition that had the lock.
-  const row = await db.runner.run(visibleKey, key, deadline)
-  if (row) return row
+  const receipt = await db.runner.run(visible, request, deadline)
+  if (receipt) return receipt
   try {
     // If that was a lock against reads, too, the look-up of what is visible has waited for its end.
-    return await db.runner.run(keyWithoutWait, key, deadline)
+    return await db.runner.run(withoutWait, request, deadline)
   } catch (error) {
     if (!(error instanceof LockedError)) throw error
     // Behind the lock of the whole table no request is known to run: the insert waits for its end.
@@ -108,62 +116,42 @@ async function findLocked(
   }
 }
 
-function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
-  const noKey = db.kysely.selectFrom('idempotency_keys').select('id').where('id', '=', 0n)
-  const attempt = async () => {
-    try {
-      await execute(db, db.engine.withoutWait(noKey), deadline)
-      return false
-    } catch (error) {
-      if (error instanceof LockedError) return true
-      throw error
-    }
+/** Returns whether a look-up meets a lock where there is no receipt. */
+async function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
+  try {
+    await db.runner.run(withoutWait, { api_key_id: NO_API_KEY, key_hash: '' }, deadline)
+    return false
+  } catch (error) {
+    if (error instanceof LockedError) return true
+    throw error
   }
-  return retry(attempt, { repeatable: true, deadline })
 }
 
-const visibleKey = lookUp<Key, StoredKey>({ select: selectKeys, identityOf })
+const visible = lookUp<Identity, StoredReceipt>({ select, identityOf })
 
-const keyWithoutWait = {
-  ...lookUp<Key, StoredKey>({
-    select: (db, values) => db.engine.withoutWait(selectKeys(db, values)),
+const withoutWait = {
+  ...lookUp<Identity, StoredReceipt>({
+    select: (db, identities) => db.engine.withoutWait(select(db, identities)),
     identityOf,
   }),
-  // The keys that no other instance stores are found without it.
+  // The receipts that no other instance stores are found without it.
   blamesOne: (error: unknown) => error instanceof LockedError,
 }
 
-function selectKeys({ kysely, engine }: Builder, values: Value<Key>[]) {
-  const columnsOf = (value: Value<Key>) => ({
-    api_key_id: value(({ api_key_id }) => api_key_id),
-    key_hash: value(({ key_hash }) => key_hash),
-  })
+function select({ kysely, engine }: Builder, identities: Value<Identity>[]) {
   // With another index, a look-up would meet the rows of other keys.
   return kysely
     .selectFrom(engine.forceIndex('idempotency_keys', 'idempotency_keys_key'))
     .select(['id', 'api_key_id', 'key_hash', 'operation', 'fingerprint', 'answer'])
     .select((eb) => eb(engine.now, '-', eb.ref('created_at')).as('age'))
-    .where((eb) => eb.or(values.map((value) => eb.and(columnsOf(value)))))
+    .where((eb) =>
+      eb.or(identities.map((value) => eb.and(valuesOf(value, 'api_key_id', 'key_hash')))),
+    )
 }
 
-/** The table, and the plan that stores a key with its answer. */
-export const table = {
-  inserts: inserts(
-    'idempotency_keys',
-    (value: Value<KeyedRequest & { answer: string }>, { engine }) => ({
-      api_key_id: value((row) => row.api_key_id),
-      key_hash: value((row) => row.key_hash),
-      operation: value((row) => row.operation),
-      fingerprint: value((row) => row.fingerprint),
-      answer: value((row) => row.answer),
-      created_at: engine.now,
-    }),
-  ),
-} as const
-
 /**
- * Stores the key of a request without an answer, and returns the id of its row. Throws KeyTakenError if another request
- * has stored the key, which alone is unique here; if that one is running, CONFLICT.
+ * Stores the receipt of a request without an answer, and returns its id. Throws KeyTakenError if another request has
+ * stored one of the same key, which alone is unique here; if that one is running, CONFLICT.
  */
 export async function insert(
   transaction: Database,
@@ -171,14 +159,14 @@ export async function insert(
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.runner.run(table.inserts, { ...request, answer: '' }, deadline)
+    return await transaction.runner.run(insertPlan, { ...request, answer: '' }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new KeyTakenError(error, true) : error
   }
 }
 
-/** Sets the answer of a key that was inserted without one. */
+/** Sets the answer of a receipt that was inserted without one. */
 export async function setAnswer(
   transaction: Database,
   id: bigint,
@@ -189,7 +177,7 @@ export async function setAnswer(
   await execute(transaction, update.where('id', '=', id), deadline)
 }
 
-/** Removes a key that has expired. */
+/** Removes a receipt that has expired. */
 export async function remove(db: Database, id: bigint, deadline: Deadline): Promise<void> {
   await execute(db, db.kysely.deleteFrom('idempotency_keys').where('id', '=', id), deadline)
 }

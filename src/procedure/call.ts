@@ -1,5 +1,5 @@
 /** A call, which everything from the surfaces to the stores receives. */
-import type { Deadline, KeyOfRow, WithDeadline } from '../../db/index.ts'
+import type { Creation, Deadline } from '../../db/index.ts'
 import type { Problem } from '../errors/problem.ts'
 import type { Caller } from '../keys/key.ts'
 import type { RequestHeaders } from './headers.ts'
@@ -102,17 +102,6 @@ export interface KeyedWrites {
 export type Work<Context extends Call, Output> = (
   call: Context & { readonly signal: AbortSignal },
 ) => Promise<Output>
-
-/** How a store creates rows of a kind: `create` of write.ts inserts one by it. */
-export interface Creation<Input, Output> {
-  /** Returns the output of a row, by its id and the input. */
-  output(id: bigint, input: Input): Output
-  /**
-   * Inserts a row, and returns its id. With a key, which a store in memory never receives, the row and the key are
-   * stored in one transaction, by one attempt.
-   */
-  insert(call: WithDeadline, input: Input, key?: KeyOfRow): Promise<bigint>
-}
 
 /**
  * Returns what a product adds to `ctx` of the calls of a request, such as a mailer. The calls of a batch share it:

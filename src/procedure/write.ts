@@ -2,7 +2,8 @@
  * Mutations: transactions, or a single insert. They run again after an attempt that certainly had no effect; with an
  * Idempotency-Key after any attempt, because the stored key says whether it had one.
  */
-import type { Call, Creation, Work } from './call.ts'
+import type { Creation } from '../../db/index.ts'
+import type { Call, Work } from './call.ts'
 
 /**
  * Runs `work` in one transaction, and returns its output, checked before the commit. It runs again

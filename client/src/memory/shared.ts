@@ -1,7 +1,7 @@
 /** What all calls of the stand-in share: transactions and Idempotency-Keys in memory. */
 import { parse, stringify } from 'devalue'
 import { problem } from '../../../src/errors/problem.ts'
-import { keyOf } from '../../../src/idempotency/header.ts'
+import { scopedKeyOf } from '../../../src/idempotency/header.ts'
 import type { NewPet } from '../../../src/petstore/pets/schema.ts'
 import type { Call, KeyedWrites, Shared } from '../../../src/procedure/call.ts'
 import { outputOfRow, outputOfWork } from '../../../src/procedure/write.ts'
@@ -37,7 +37,7 @@ export function sharedOf<Stores>(createStores: (undo?: Undo[]) => Stores): Share
 function keyedWritesInMemory<Stores>(transact: Shared<Stores>['transact']): KeyedWrites {
   const known = new Map<string, { request: string; answer?: string }>()
   const once = async <Output>(call: Call, make: () => Promise<Output>) => {
-    const key = `${call.caller.holder} ${keyOf(call)}`
+    const key = `${call.caller.holder} ${scopedKeyOf(call)}`
     const request = stringify([call.operation.name, call.progress.input])
     const before = known.get(key)
     if (before) {

@@ -1,7 +1,7 @@
 /** The most that one statement and one transaction take of many concurrent calls, on either engine. */
 import { expect, test } from 'vitest'
 import { Deadline } from '../../../db/deadline.ts'
-import { table } from '../../../src/idempotency/store.ts'
+import { insertPlan } from '../../../src/idempotency/store.ts'
 import { petStore } from '../../../src/petstore/pets/store.ts'
 import { engine } from '../../support/database.ts'
 import { migratedForFile } from '../../support/migrated.ts'
@@ -32,13 +32,17 @@ test('a statement inserts at most 200 rows', async () => {
 })
 
 test('a transaction inserts at most 100 rows with keys', async () => {
-  const ids = new Set<bigint>()
+  const ids = new Set<string | undefined>()
   let serial = 0
   const create = async () => {
     const key = { api_key_id: 1n, key_hash: `${serial++}`, operation: 'createPet', fingerprint: '' }
-    const withAnswer = (id: bigint) => ({ ...key, answer: String(id) })
-    const withKey = { table, withAnswer }
-    ids.add(await petStore(db).newPet.insert({ deadline }, newPet(pet), withKey))
+    const make = (id: bigint) => ({ ...key, answer: String(id) })
+    const { newPet: creation } = petStore(db)
+    const receipt = await creation.insertWithReceipt?.({ deadline }, newPet(pet), {
+      make,
+      plan: insertPlan,
+    })
+    ids.add(receipt?.answer)
   }
   expect(await statementsOf(100, create)).toBe(1)
   expect(await statementsOf(101, create)).toBe(2)
