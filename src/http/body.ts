@@ -123,7 +123,8 @@ function arriving(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
 }
 
 function isJson(contentType = ''): boolean {
-  const [type = '', ...parameters] = contentType.toLowerCase().split(';')
+  const [first = ''] = contentType.split(',') // the server joins several headers
+  const [type = '', ...parameters] = first.toLowerCase().split(';')
   const charset = parameters.map(
     (parameter) => parameter.trim().match(/^charset="?([^"]*)"?$/)?.[1],
   )

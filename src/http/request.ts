@@ -1,4 +1,4 @@
-/** The parts of a request's head: target, Host, repeated headers, IP address. */
+/** The parts of a request's head: target, Host, IP address. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { Trust } from '../config/config.ts'
@@ -41,31 +41,17 @@ export function parseTarget(url: string): Target | undefined {
  * Throws BAD_REQUEST unless the request has exactly one Host header, with a valid host. Only HTTP/1.0
  * may omit it (RFC 9112, section 3.2).
  */
-export function checkHost(req: IncomingMessage): void {
-  const { host } = req.headers
-  const isValid =
-    host === undefined ? req.httpVersion === '1.0' : isHost(host) && countHeader(req, 'host') === 1
+export function checkHost({ headers: { host }, httpVersion }: IncomingMessage): void {
+  const isValid = host === undefined ? httpVersion === '1.0' : isHost(host)
   if (!isValid) throw problem('invalidHost')
 }
 
-// Most hosts are plain names. The URL parser is slower and needed only for the others.
+// Several Host headers are no host: the server joins them by ", ". Most hosts are plain names: the URL parser is
+// slower, and only the others need it.
 function isHost(host: string): boolean {
   const plain = /^[\w.-]+(?::(\d{1,5}))?$/.exec(host)
   if (plain) return Number(plain[1] ?? 0) <= 65_535
   return /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`http://${host}`)
-}
-
-/**
- * Returns how often a request has a header; `name` is in lower case. `req.headers` cannot show it:
- * of some headers, Node keeps only the first (https://nodejs.org/api/http.html#messageheaders).
- */
-export function countHeader({ rawHeaders }: IncomingMessage, name: string): number {
-  let count = 0
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const sent = rawHeaders[index] as string // an even index below the length
-    if (sent.length === name.length && sent.toLowerCase() === name) count++
-  }
-  return count
 }
 
 /**

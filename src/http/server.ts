@@ -74,6 +74,8 @@ export class HttpServer {
       keepAliveTimeout,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: MAX_HEADERS,
+      // Of several headers Host or Authorization, Node keeps the first one otherwise, and a proxy may have read another.
+      joinDuplicateHeaders: true,
       requireHostHeader: false, // a missing Host gets an Error as its body: see checkHost
     })
     // A client that closes its side first still gets its answer. Node does not document this property.

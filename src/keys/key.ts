@@ -28,7 +28,8 @@ export interface KeyCaller extends Caller {
 
 /**
  * Returns the bearer token of an Authorization header (RFC 6750, section 2.1). The scheme is case-insensitive
- * (RFC 9110, section 11.1). Undefined without a header, empty if the header is not one bearer token.
+ * (RFC 9110, section 11.1). Undefined without a header, empty if the header is not one bearer token: several headers,
+ * which are joined by commas, are none.
  */
 export function tokenOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined

@@ -1,11 +1,9 @@
 /** The caller of a request: by its API key, by an authenticator of the product, or anyone. */
-import type { IncomingMessage } from 'node:http'
 import type { Deadline } from '../../db/index.ts'
 import { problem } from '../errors/problem.ts'
 import { gatheringBytes } from '../http/body.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import type { RecordedResponse } from '../http/record.ts'
-import { countHeader } from '../http/request.ts'
 import type { Authenticator } from '../keys/authenticator.ts'
 import { type Caller, KEY_LIFETIME, tokenOf, visiblePrefix } from '../keys/key.ts'
 import {
@@ -66,20 +64,13 @@ function checkMayWrite(
   if (!origins.includes(req.headers.origin ?? '')) throw problem('wrongOrigin')
 }
 
-/** Returns what a request has in the place of an API key, as `tokenOf` does. */
-function tokenIn(req: IncomingMessage): string | undefined {
-  const token = tokenOf(req.headers.authorization)
-  // Of several Authorization headers none is valid: a proxy may have checked another than this service.
-  return token && countHeader(req, 'authorization') > 1 ? '' : token
-}
-
 /** Returns the caller by an API key that the cache has. */
 function knownCaller(
   { authenticator, rateLimit }: Authenticating,
   res: RecordedResponse,
   count: number,
 ): Caller | undefined {
-  const token = tokenIn(res.req)
+  const token = tokenOf(res.req.headers.authorization)
   const caller = token ? authenticator.known(token) : undefined
   if (!caller) return undefined
   res.record.keyId = String(caller.keyId)
@@ -96,7 +87,7 @@ async function lookUpCaller(
   const { authenticator, authentication } = service
   const rateLimit = count > 0 ? service.rateLimit : undefined
   const { record } = res
-  const token = tokenIn(res.req)
+  const token = tokenOf(res.req.headers.authorization)
   const prefix = visiblePrefix(token ?? '')
   if (record.keyId === undefined) record.keyPrefix = prefix
   // A key that was valid before is not rejected because of other callers at its IP address.
@@ -130,8 +121,8 @@ async function authenticated(
   record.holder = undefined // it was valid before a slow body
   rateLimit?.countIpAddress(res, count)
   // Of several Authorization headers none is valid, as with API keys.
-  const isClear = countHeader(res.req, 'authorization') < 2
-  const headers = new RequestHeaders(res.req.headers, isClear)
+  const { headers: sent, headersDistinct: distinct } = res.req
+  const headers = new RequestHeaders(sent, distinct.authorization?.length === 1)
   const caller = await lookUp(service, res, (deadline) =>
     deadline.limit(authenticate(authentication, { headers, signal: deadline.signal })),
   )

@@ -61,3 +61,15 @@ test.each([
     await expectUnauthorized(headers, pet, 'Bearer error="invalid_token"')
   },
 )
+
+test('of two Content-Type headers, the first one counts', async () => {
+  const text = 'Content-Type: text/plain'
+  const statusOf = async (...types: string[]) => {
+    const headers = [right, ...types, 'Content-Length: 2']
+    const head = requestText('POST /v1/pets', { headers })
+    const { answers } = await converse(service.origin, [head, '{}'])
+    return answers[0]?.status
+  }
+  expect(await statusOf(json, text)).toBe(400)
+  expect(await statusOf(text, json)).toBe(415)
+})
