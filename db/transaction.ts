@@ -2,7 +2,7 @@
 import type { CompiledQuery, QueryResult } from 'kysely'
 import type { Database, RootDatabase } from './database.ts'
 import { type Deadline, within } from './deadline.ts'
-import { DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
+import { ConflictError, DatabaseTimeoutError, DatabaseUnavailableError } from './errors.ts'
 import { guarded } from './guard.ts'
 import type { Plan, Statements } from './plan.ts'
 import type { Runner } from './runner.ts'
@@ -62,7 +62,8 @@ export async function transact<Result>(
     // there is no time for another attempt.
     const isLost = error instanceof DatabaseUnavailableError && !error.hadNoEffect
     if (!isLost || error instanceof DatabaseTimeoutError) throw error
-    throw new DatabaseUnavailableError(error.cause, true)
+    const Failure = error instanceof ConflictError ? ConflictError : DatabaseUnavailableError
+    throw new Failure(error.cause, true)
   }
   try {
     await session.commit(deadline)
