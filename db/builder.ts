@@ -26,6 +26,9 @@ export interface Syntax {
    * The columns of the index must be those of the condition, then those of the order.
    */
   forceIndex<Table extends keyof Tables>(table: Table, index: string): Table
-  /** Returns the query as one that throws LockedError at once for rows that another transaction has locked. */
-  withoutWait<Query extends { forUpdate(): { noWait(): unknown } }>(query: Query): Query
+  /**
+   * Returns the query as one that locks its rows, until the end of its statement or its transaction. It throws LockedError
+   * at once where another transaction has locked one.
+   */
+  lockAtOnce<Query extends { forUpdate(): { noWait(): unknown } }>(query: Query): Query
 }

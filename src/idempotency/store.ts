@@ -131,7 +131,7 @@ const visible = lookUp<Identity, StoredReceipt>({ select, identityOf })
 
 const withoutWait = {
   ...lookUp<Identity, StoredReceipt>({
-    select: (db, identities) => db.engine.withoutWait(select(db, identities)),
+    select: (db, identities) => db.engine.lockAtOnce(select(db, identities)),
     identityOf,
   }),
   // The receipts that no other instance stores are found without it.

@@ -136,7 +136,7 @@ class MysqlEngine implements Engine {
    * The statement is a transaction of its own, so its locks end with it. `for share` is MySQL's alone:
    * https://dev.mysql.com/doc/refman/9.4/en/innodb-locking-reads.html
    */
-  withoutWait<Query extends { forUpdate(): { noWait(): unknown } }>(query: Query): Query {
+  lockAtOnce<Query extends { forUpdate(): { noWait(): unknown } }>(query: Query): Query {
     return query.forUpdate().noWait() as Query
   }
 

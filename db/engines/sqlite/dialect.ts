@@ -130,7 +130,7 @@ class SqliteEngine implements Engine {
   }
 
   /** The lock of the writers is the only one: no row waits. */
-  withoutWait<Query>(query: Query): Query {
+  lockAtOnce<Query>(query: Query): Query {
     return query
   }
 
