@@ -31,8 +31,8 @@ import type { Runner } from './runner.ts'
 import type { Demand, Session, Sessions } from './session.ts'
 
 /**
- * The part of the sessions that may write: while all writes wait for a lock, reads continue. A larger part leaves fewer
- * sessions to these reads, a smaller one has fewer transactions side by side.
+ * The part of the sessions that may write, six of ten: while all writes wait for a lock, reads continue. A larger part
+ * leaves fewer sessions to these reads, a smaller one has fewer transactions side by side.
  */
 const WRITERS = 0.6
 
@@ -111,7 +111,7 @@ export class Queue implements Runner, Demand {
       } catch (error) {
         // An error of which one input is to blame would come again: its caller must decide.
         if (plan.commitTogether || plan.blamesOne?.(error)) throw error
-        await pauseOrThrow(attempt, error, plan.use === 'read', deadline)
+        await pauseOrThrow(attempt, error, { repeatable: plan.use === 'read', deadline })
       }
     }
   }

@@ -20,16 +20,21 @@ const DELAYS_OF_CONFLICTS = [20, 50, 100, 200, 400]
 /** Another attempt would fail, or add to the load. */
 const FINAL = [DatabaseTimeoutError, OverloadedError, BrokenDatabaseError, MissingDatabaseError]
 
+interface Repetition {
+  /** Whether an attempt may be repeated that may have had an effect. */
+  repeatable: boolean
+  deadline?: Deadline
+}
+
 /**
- * Waits before another attempt: there are up to three while the database is unavailable, and up to six in
- * conflicts with other transactions. Throws the error of this attempt if there is no other one, or the reason
- * of the deadline. What is not `repeatable` is repeated only if the attempt certainly had no effect.
+ * Waits before another attempt, after `attempt` earlier ones and this one, which failed by `error`: there are up to
+ * three while the database is unavailable, and up to six in conflicts with other transactions. Throws the error if
+ * there is no other attempt, or the reason of the deadline.
  */
 export async function pauseOrThrow(
   attempt: number,
   error: unknown,
-  repeatable: boolean,
-  deadline: Deadline | undefined,
+  { repeatable, deadline }: Repetition,
 ): Promise<void> {
   // After the deadline, the error may be a consequence of it.
   if (deadline?.reason) throw deadline.reason
@@ -50,14 +55,14 @@ export async function pauseOrThrow(
  */
 export async function retry<Value>(
   work: () => Promise<Value>,
-  { repeatable, deadline }: { repeatable: boolean; deadline?: Deadline },
+  repetition: Repetition,
 ): Promise<Value> {
   if (isGuarded()) return await work()
   for (let attempt = 0; ; attempt++) {
     try {
       return await work()
     } catch (error) {
-      await pauseOrThrow(attempt, error, repeatable, deadline)
+      await pauseOrThrow(attempt, error, repetition)
     }
   }
 }

@@ -6,9 +6,9 @@ import type { Plan, Use } from './plan.ts'
 /** Outside a transaction that is the queue, and on one session the `SessionRunner` of transaction.ts. */
 export interface Runner {
   /**
-   * Returns the output of a plan for an input. Outside a transaction there are more attempts: up to three, and
-   * six after a conflict of transactions; of what writes only after an attempt that certainly had no effect. Throws
-   * DuplicateError, DatabaseUnavailableError, and the reason of the deadline.
+   * Returns the output of a plan for an input. Outside a transaction there are more attempts, as `pauseOrThrow` of
+   * retry.ts says; of what writes only after one that certainly had no effect. Throws DuplicateError,
+   * DatabaseUnavailableError, and the reason of the deadline.
    */
   run<Input, Output>(plan: Plan<Input, Output>, input: Input, deadline: Deadline): Promise<Output>
   /**

@@ -83,7 +83,7 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
           if (receipt) await receipts.remove(this.#db, receipt.id, deadline)
           return await write(request)
         } catch (error) {
-          await pauseOrThrow(attempt, error, true, deadline)
+          await pauseOrThrow(attempt, error, { repeatable: true, deadline })
         }
       }
     } finally {

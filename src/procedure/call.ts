@@ -81,8 +81,8 @@ export interface Shared<Stores = unknown> {
 /**
  * Mutations with an Idempotency-Key, for the holder of the API key and the actor alone. If the key was used before,
  * they return the output of that call; they throw CONFLICT while that call is running, UNPROCESSABLE_CONTENT if it
- * was another one, and BAD_REQUEST for an invalid header. They make up to three attempts, and six after conflicts with
- * other transactions: to repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
+ * was another one, and BAD_REQUEST for an invalid header. They make as many attempts as
+ * db/retry.ts says: to repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
  */
 export interface KeyedWrites {
   /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */

@@ -7,10 +7,9 @@ import type { Call, Work } from './call.ts'
 
 /**
  * Runs `work` in one transaction, and returns its output, checked before the commit. It runs again
- * only after an attempt without effect, within the deadline of the call: three attempts in all after a lock
- * timeout or a lost connection, six after deadlocks. So `work` must have no effect except through the
- * stores of its call (it must not send mail), and must await nothing else, because its transaction holds
- * locks. Access to the database by other stores throws. Throws the errors of `work`, and
+ * only after an attempt without effect, as often as db/retry.ts says, within the deadline of the call. So `work`
+ * must have no effect except through the stores of its call (it must not send mail), and must await nothing
+ * else, because its transaction holds locks. Access to the database by other stores throws. Throws the errors of `work`, and
  * DatabaseUnavailableError.
  * @public Mutations without a key need it, such as those of test/visits.
  */
