@@ -4,7 +4,8 @@ import type { AnyPlan, Use } from './plan.ts'
 
 /**
  * A line is long when as many entries wait as here, for as many statements. A crowd of fewer is soon served: a hundred
- * statements of 10 ms take an eighth of a second on eight sessions, and a thousand transactions two seconds on five.
+ * statements of 10 ms take an eighth of a second on the eight sessions of ten that a line may have, and a thousand
+ * transactions two seconds on the five that it may have to write.
  * More would wait longer than their callers do.
  */
 const LONG = { entries: 1_000, statements: 100 }
