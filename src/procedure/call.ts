@@ -81,13 +81,14 @@ export interface Shared<Stores = unknown> {
 /**
  * Mutations with an Idempotency-Key, for the holder of the API key and the actor alone. If the key was used before,
  * they return the output of that call; they throw CONFLICT while that call is running, UNPROCESSABLE_CONTENT if it
- * was another one, and BAD_REQUEST for an invalid header. They make as many attempts as
- * db/retry.ts says: to repeat is safe, because the key is looked up first. They throw DatabaseUnavailableError.
+ * was another one, and BAD_REQUEST for an invalid header. They are repeated after any attempt, as often as
+ * db/retry.ts says, because the receipt of the key says whether it had an effect. They throw
+ * DatabaseUnavailableError.
  */
 export interface KeyedWrites {
-  /** Runs `work` in a transaction that also stores the key and the checked output. Throws the errors of `work`. */
+  /** Runs `work` in a transaction that also stores the receipt, with the checked output. Throws the errors of `work`. */
   runWork<Context extends Call, Output>(call: Context, work: Work<Context, Output>): Promise<Output>
-  /** Creates a row in a transaction, which concurrent calls share, with the key and the checked output. Throws DuplicateError. */
+  /** Creates a row and its receipt in a transaction, which concurrent calls share. Throws DuplicateError. */
   create<Input, Output>(
     call: Call,
     creation: Creation<Input, Output>,

@@ -14,7 +14,10 @@ export type Parts = Pick<
   'name' | 'type' | 'rest' | 'access' | 'input' | 'output' | 'isPaged'
 >
 
-/** A procedure without middlewares, whose call runs nothing of theirs; one that has some is a ChainedOperation. */
+/**
+ * A procedure without middlewares, whose call runs nothing of theirs; one that has some is a ChainedOperation. tRPC's own
+ * call costs 20 µs, because it copies its options five times, and this one 1 µs.
+ */
 export class Operation implements CalledOperation {
   readonly name: string
   readonly type: 'query' | 'mutation'
@@ -39,13 +42,12 @@ export class Operation implements CalledOperation {
   }
 
   /**
-   * Checks the input, calls the resolver, and returns its checked output; of a list, a page. Throws, or rejects with,
-   * BAD_REQUEST for an input that its schema rejects, and the errors of the resolver and the middlewares. `readInput`
-   * returns the input as it was sent, or throws; each schema of a procedure with middlewares calls it.
-   * `batchIndex` is that of the call in its batch. tRPC's own call costs 20 µs, because it copies its options
-   * five times, and this one 1 µs. Not async: V8 would keep the input as it was sent, whose unknown fields may be
-   * large, while the call waits.
+   * Checks the input, calls the resolver, and returns its checked output; of a list, a page. `readInput` returns the input
+   * as it was sent, or throws: each schema of a procedure with middlewares calls it. `batchIndex` is that of the call in
+   * its batch. Throws, or rejects with, BAD_REQUEST for an input that its schema rejects, and the errors of `readInput`,
+   * the middlewares and the resolver.
    */
+  // Not async: V8 would keep the input as it was sent, whose unknown fields may be large, while the call waits.
   run(request: CallsOfRequest, readInput: () => unknown, batchIndex = 0): Promise<unknown> {
     const input = checkInput(this.input, readInput(), this.name)
     return this.resolve(this.callOf(request, input), input, batchIndex)

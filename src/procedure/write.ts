@@ -7,60 +7,51 @@ import type { Call, Work } from './call.ts'
 
 /**
  * Runs `work` in one transaction, and returns its output, checked before the commit. It runs again
- * only after an attempt without effect, as often as db/retry.ts says, within the deadline of the call. So `work`
- * must have no effect except through the stores of its call (it must not send mail), and must await nothing
- * else, because its transaction holds locks. Access to the database by other stores throws. Throws the errors of `work`, and
- * DatabaseUnavailableError.
+ * only after an attempt without effect, within the deadline of the call, as often as db/retry.ts says.
+ * So `work` must have no effect except through the stores of its call (it must not send mail), and must await nothing
+ * else, because its transaction holds locks. Access to the database by other stores throws. Throws the errors of `work`,
+ * and DatabaseUnavailableError.
  * @public Mutations without a key need it, such as those of test/visits.
  */
-export async function write<Context extends Call, Output>(
+export const write = <Context extends Call, Output>(
   call: Context,
   work: Work<Context, Output>,
-): Promise<Output> {
-  refuseUnlessDescribed(call, 'write')
-  return noted(call, await workInTransaction(call, work))
-}
+): Promise<Output> => mutate(call, 'write', () => workInTransaction(call, work))
 
 /**
  * Runs `work` as `write` does, but once for each Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). If the request has
- * one, the transaction also stores the key and the output, and a repetition returns this output. Throws
+ * one, the transaction also stores a receipt with the output, which a repetition returns. Throws
  * BAD_REQUEST for an invalid key, CONFLICT while a request with the key is running, UNPROCESSABLE_CONTENT for a
  * key of another request, and the errors of `work`.
  * @public Actions with a key need it, and creations of more than one statement, such as those of test/visits.
  */
-export async function writeIdempotent<Context extends Call, Output>(
+export const writeIdempotent = <Context extends Call, Output>(
   call: Context,
   work: Work<Context, Output>,
-): Promise<Output> {
-  refuseUnlessDescribed(call, 'writeIdempotent')
-  return noted(
-    call,
+): Promise<Output> =>
+  mutate(call, 'writeIdempotent', () =>
     call.idempotencyHeader === undefined
-      ? await workInTransaction(call, work)
-      : await call.shared.keyedWrites.runWork(call, work),
+      ? workInTransaction(call, work)
+      : call.shared.keyedWrites.runWork(call, work),
   )
-}
 
 /**
  * Creates a row of a store, once for each Idempotency-Key, and returns its output. Concurrent creations share
- * statements, and with keys a transaction. The output is checked before the insert, with another id in place of
- * the row's: one that its schema rejects has no effect. Throws as `writeIdempotent`, and DuplicateError.
+ * statements, and with keys a transaction. An output that its schema rejects has no effect. Throws as `writeIdempotent`,
+ * and DuplicateError.
  */
-export async function create<Stores, Input, Output>(
+export const create = <Stores, Input, Output>(
   call: Call<Stores>,
   creation: Creation<Input, Output>,
   input: Input,
-): Promise<Output> {
-  refuseUnlessDescribed(call, 'create')
-  // Before the insert, which others share: a wrong output must have no effect, and undo none of their rows.
-  outputOfRow(call, creation, ANY_ID, input)
-  return noted(
-    call,
-    call.idempotencyHeader === undefined
+): Promise<Output> =>
+  mutate(call, 'create', async () => {
+    // Of any id, and before the insert: a wrong output must neither leave a row nor undo those of others beside it.
+    outputOfRow(call, creation, ANY_ID, input)
+    return call.idempotencyHeader === undefined
       ? outputOfRow(call, creation, await creation.insert(call, input), input)
-      : await call.shared.keyedWrites.create(call, creation, input),
-  )
-}
+      : await call.shared.keyedWrites.create(call, creation, input)
+  })
 
 /**
  * Runs `work` whose effect is not in the database, such as a call of another service, without a transaction or an
@@ -69,23 +60,43 @@ export async function create<Stores, Input, Output>(
  * the errors of `work`.
  * @public Mutations whose effect is elsewhere need it, such as that of test/teams.
  */
-export async function writeElsewhere<Context extends Call, Output>(
+export const writeElsewhere = <Context extends Call, Output>(
   call: Context,
   work: Work<Context, Output>,
-): Promise<Output> {
-  refuseUnlessDescribed(call, 'writeElsewhere')
-  call.deadline.signal.throwIfAborted() // the call is answered
-  const output = outputOfWork(call, call.shared.stores, work)
-  return noted(call, await call.deadline.limit(output))
-}
+): Promise<Output> =>
+  mutate(call, 'writeElsewhere', () => {
+    call.deadline.signal.throwIfAborted() // the call is answered
+    return call.deadline.limit(outputOfWork(call, call.shared.stores, work))
+  })
 
-/** Takes note of an output, and returns it. */
-function noted<Output>({ progress }: Call, output: Output): Output {
-  progress.written = { output }
+type Way = 'write' | 'writeIdempotent' | 'create' | 'writeElsewhere'
+
+/** Has the effect of a mutation in one of these ways, and returns its output, which the resolver must return. */
+async function mutate<Output>(
+  call: Call,
+  way: Way,
+  effect: () => Promise<Output>,
+): Promise<Output> {
+  refuseUnlessDescribed(call, way)
+  const output = await effect()
+  call.progress.written = { output }
   return output
 }
 
-/** In place of the id that the row does not have yet. */
+/** Throws TypeError if this way contradicts the description of the operation. */
+function refuseUnlessDescribed({ operation }: Call, way: Way): void {
+  const { name, type, rest, access } = operation
+  if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${way}(…)`)
+  const takesKey = way === 'writeIdempotent' || way === 'create'
+  if (takesKey && access.isPublic) {
+    throw new TypeError(`The procedure ${name} is public, and calls ${way}(…), which takes a key`)
+  }
+  if (rest && (rest.takesKey === true) !== takesKey) {
+    const meta = takesKey ? 'needs takesKey: true' : 'must not have takesKey'
+    throw new TypeError(`The procedure ${name} calls ${way}(…), so its restMeta ${meta}`)
+  }
+}
+
 const ANY_ID = 1n
 
 /** Returns the checked output of a row. */
@@ -95,23 +106,6 @@ export const outputOfRow = <Input, Output>(
   id: bigint,
   input: Input,
 ): Output => operation.checkOutput(creation.output(id, input)) as Output // that of the schema has its type
-
-/** Throws TypeError if this function contradicts the description of the operation. */
-function refuseUnlessDescribed(
-  { operation }: Call,
-  by: 'write' | 'writeIdempotent' | 'create' | 'writeElsewhere',
-): void {
-  const { name, type, rest, access } = operation
-  if (type === 'query') throw new TypeError(`The procedure ${name} is a query, and calls ${by}(…)`)
-  const takesKey = by === 'writeIdempotent' || by === 'create'
-  if (takesKey && access.isPublic) {
-    throw new TypeError(`The procedure ${name} is public, and calls ${by}(…), which takes a key`)
-  }
-  if (rest && (rest.takesKey === true) !== takesKey) {
-    const meta = takesKey ? 'needs takesKey: true' : 'must not have takesKey'
-    throw new TypeError(`The procedure ${name} calls ${by}(…), so its restMeta ${meta}`)
-  }
-}
 
 const workInTransaction = <Context extends Call, Output>(
   call: Context,
