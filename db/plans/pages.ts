@@ -1,6 +1,6 @@
 /** Pages of rows, by id or by a column and the id. Concurrent callers share queries. */
 import { type RawBuilder, type SelectQueryBuilder, type SelectType, sql } from 'kysely'
-import type { Query as AnyQuery, Builder } from '../builder.ts'
+import type { Builder, Query as SqlQuery } from '../builder.ts'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables } from '../tables.ts'
 
@@ -18,9 +18,9 @@ interface ById {
 }
 
 /** The query of a page of a list by a column: `cursor` is the id of the last row seen, and its value of the column. */
-interface ByColumn<Value = unknown> {
+interface ByColumn<Type = unknown> {
   limit: number
-  cursor?: { id: bigint; value: Value } | undefined
+  cursor?: { id: bigint; value: Type } | undefined
 }
 
 /** Returns whether a query has a field: for optional filters. */
@@ -124,7 +124,7 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
     build(db, values, kind) {
       const fields = kind.split(',')
       const has: Has<Query> = (field) => fields.includes(String(field))
-      const queries = values.map((value) => {
+      const selects = values.map((value) => {
         const all = select(db, has)
         const rows = where(has('cursor') ? afterCursor(all, value) : all, value, has)
         const found = rows.select(id.as('id'))
@@ -132,7 +132,7 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
         // One more row shows whether another page follows.
         return ordered.orderBy(id, direction).limit(value(({ limit }) => limit + 1))
       })
-      return queries.length === 1 ? (queries[0] as AnyQuery) : unionOf(queries)
+      return selects.length === 1 ? (selects[0] as SqlQuery) : unionOf(selects)
     },
     split(result, queries) {
       const rows: PageRow[] = result.rows
@@ -164,8 +164,8 @@ const textOf = (query: object): string =>
  * a temporary table, a seventh of its time.
  */
 function unionOf<Table extends keyof Tables, Row>(
-  queries: SelectQueryBuilder<Tables, Table, Row>[],
-): AnyQuery<Row> {
-  const numbered = queries.map((query, index) => query.select(sql.lit(index).as(PAGE)))
+  selects: SelectQueryBuilder<Tables, Table, Row>[],
+): SqlQuery<Row> {
+  const numbered = selects.map((page, index) => page.select(sql.lit(index).as(PAGE)))
   return sql<Row>`${sql.join(numbered, sql` union all `)}`
 }
