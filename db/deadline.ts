@@ -17,7 +17,6 @@ export interface WithDeadline {
  * another, and a place in a Set takes a third of the time of a listener. `signal` is one, for others.
  */
 export class Deadline implements Waiter {
-  readonly #timeout: number
   #timer: NodeJS.Timeout | undefined
   #waiters: Set<Waiter> | undefined
   #isOver = false
@@ -26,10 +25,9 @@ export class Deadline implements Waiter {
   reason: Error | undefined
 
   constructor(timeout: number) {
-    this.#timeout = timeout
     if (timeout === Number.POSITIVE_INFINITY) return
     // A call that waits has an open connection, so its timer need not keep the process alive.
-    this.#timer = setTimeout(onTimeout, timeout, this).unref()
+    this.#timer = setTimeout(onTimeout, timeout, this, timeout).unref()
   }
 
   /** Gives up the call for this reason, unless it is over. */
@@ -39,11 +37,6 @@ export class Deadline implements Waiter {
     const waiters = this.#waiters
     this.clear()
     for (const waiter of waiters ?? []) waiter.giveUp(reason)
-  }
-
-  /** Gives up the call because its time has passed. */
-  expire(): void {
-    this.giveUp(new DatabaseTimeoutError(this.#timeout))
   }
 
   /**
@@ -108,9 +101,8 @@ const timeoutOf = (reason: Error) =>
   new DOMException('The deadline of the call has passed', 'TimeoutError')
 
 // After a pause of the process, an answer may have arrived in time: it is read before the immediate.
-const onTimeout = (deadline: Deadline) => setImmediate(expire, deadline)
-
-const expire = (deadline: Deadline) => deadline.expire()
+const onTimeout = (deadline: Deadline, timeout: number) =>
+  setImmediate(() => deadline.giveUp(new DatabaseTimeoutError(timeout)))
 
 /** The deadline of several calls: it ends with the last of theirs. */
 class JointDeadline extends Deadline {
