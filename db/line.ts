@@ -80,7 +80,7 @@ export class Line {
   running = 0
   /** The number of entries that wait, as the line counts them. */
   waiting = 0
-  /** The place of what waits among the lines that are due, which the queue gives: the least is the first one. */
+  /** Where what waits is among the lines that are due: the least is first. Undefined while it is not due. */
   turn: number | undefined
   /** The number of the gathering: another one once what waits has begun or left. */
   gathering = 0

@@ -534,7 +534,6 @@ export class World {
       if (this.running.length === 0) await pass(30)
     }
     await this.#releaseAll()
-    this.#made.queue.decide() // forgets the lines whose calls were given up
   }
 
   async #releaseAll(): Promise<void> {
