@@ -42,13 +42,6 @@ export function inserts<Row, Table extends WithId>(
   }
 }
 
-/** Returns a `value` for each of these fields, for columns of the same names. */
-export const valuesOf = <Row, Field extends keyof Row & string>(
-  value: Value<Row>,
-  ...fields: Field[]
-) =>
-  Object.fromEntries(fields.map((field) => [field, value((row) => row[field])])) as Pick<Row, Field>
-
 /** How a store creates rows of a kind: `create` of src/procedure/write.ts inserts one by it. */
 export interface Creation<Input, Output> {
   /** Returns the output of a row, by its id and the input. */
@@ -78,8 +71,8 @@ type NameOf<Input, Type> = {
 
 /**
  * Returns what makes the creation of a store, in a database or a transaction: how a row is inserted into a table, and
- * how the output is made of its id and the input. A row has all these columns: `null` if it lacks one. What no field and no function of the input
- * can say, such as the time of the database, needs the other form of `columns`: see `inserts`.
+ * how the output is made of its id and the input. A row has all these columns: `null` if it lacks one. What no field and
+ * no function of the input can say, such as the time of the database, needs the other form of `columns`: see `inserts`.
  */
 export function creation<Input, Output, Table extends WithId>(
   table: Table,
@@ -106,9 +99,19 @@ export function creation<Input, Output, Table extends WithId>(
 const columnsOf =
   <Input, Table extends WithId>(fields: Fields<Input, Table>): Columns<Input, Table> =>
   (value) => {
-    const columns = Object.entries<keyof Input | ((input: Input) => unknown)>(fields)
-    const read = (field: (typeof columns)[number][1]) =>
-      typeof field === 'function' ? field : (input: Input) => input[field]
+    const columns = Object.entries<FieldOf<Input>>(fields)
     // `Fields` has checked the names and the types.
-    return Object.fromEntries(columns.map(([name, field]) => [name, value(read(field))])) as never
+    return Object.fromEntries(columns.map(([name, of]) => [name, placeFor(value, of)])) as never
   }
+
+/** Returns a `value` for each of these fields, for columns of the same names. */
+export const valuesOf = <Input, Name extends keyof Input & string>(
+  value: Value<Input>,
+  ...names: Name[]
+) => Object.fromEntries(names.map((name) => [name, placeFor(value, name)])) as Pick<Input, Name>
+
+/** The name of a field, or a function of the input. */
+type FieldOf<Input> = keyof Input | ((input: Input) => unknown)
+
+const placeFor = <Input>(value: Value<Input>, of: FieldOf<Input>): unknown =>
+  value(typeof of === 'function' ? of : (input) => input[of])
