@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MAX_BODY } from '../config/product.ts'
 import { CLIENT_GONE, problem } from '../errors/problem.ts'
 import { connectionOf } from './connection.ts'
-import { headSize } from './request.ts'
+import { headSize } from './memory.ts'
 
 /** Chunks that are kept apart. In an array, each occupies 256 bytes beside its content. */
 const MAX_CHUNKS = 64

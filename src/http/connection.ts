@@ -1,9 +1,8 @@
 /** A connection of a client: one request at a time, and what it makes the process hold. */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientMemory } from './memory.ts'
+import { type ClientMemory, headSize } from './memory.ts'
 import type { RecordedResponse } from './record.ts'
-import { headSize } from './request.ts'
 
 /** Milliseconds that a client has to read the last answer of its connection, as RFC 9112, section 9.6, asks; it names no time. */
 const CLOSE_TIMEOUT = 1_000
@@ -27,6 +26,8 @@ export class Connection {
   #current: RecordedResponse | undefined
   /** Whether it takes no further request, and closes after the current answer. */
   #isEnding = false
+  /** Bytes that it holds for its client, beside pipelined requests: a body that arrives, or an answer that is not read. */
+  #held = 0
   /** Requests behind that of the current answer, and the bytes that they take. */
   #pipelined = 0
   #ofPipelined = 0
@@ -44,7 +45,10 @@ export class Connection {
     socket.on('error', () => {}) // Node removes its own listener after CONNECT
     // Node calls this after the last answer, and would destroy a socket whose client still sends.
     Object.assign(socket, { destroySoon: () => this.#close() })
-    socket.once('close', () => memory.hold(socket, 0))
+    socket.once('close', () => {
+      this.#ofPipelined = 0
+      this.hold(0)
+    })
   }
 
   /** Whether it waits for a request. */
@@ -62,8 +66,9 @@ export class Connection {
     return !this.#current && this.socket.bytesRead === this.#bytesBefore
   }
 
-  /** Sets the bytes that the connection holds for its client, beside pipelined requests: see ClientMemory. */
+  /** Sets the bytes that it holds for its client, beside pipelined requests: see ClientMemory. */
   hold(bytes: number): void {
+    this.#held = bytes
     this.#memory.hold(this.socket, this.#ofPipelined + bytes)
   }
 
@@ -76,6 +81,12 @@ export class Connection {
     if (!this.#memory.countRequests(counted - this.#ofRequest)) return false
     this.#ofRequest = counted
     return true
+  }
+
+  /** Holds what is not sent of the answer to a request, and the head of that, until the answer is over. */
+  holdAnswer(req: IncomingMessage): void {
+    this.countRequest(0) // it waits no longer
+    this.hold(this.socket.writableLength + headSize(req))
   }
 
   /** Begins the answer to a request. */
@@ -92,12 +103,13 @@ export class Connection {
     this.endAfterAnswer()
     this.#ofPipelined += PIPELINED_REQUEST + headSize(req)
     if (++this.#pipelined > MAX_PIPELINED) this.socket.destroy()
-    else this.hold(this.socket.writableLength)
+    else this.hold(this.#held)
   }
 
   /** The answer was sent, or the connection is closed. */
   over({ complete }: IncomingMessage, isStopping: boolean): void {
     this.#current = undefined
+    if (this.#held > 0) this.hold(0)
     if (this.#ofRequest > 0) this.countRequest(0)
     this.#bytesBefore = this.socket.bytesRead
     // No request can follow one that has not arrived in full.

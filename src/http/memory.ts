@@ -1,8 +1,19 @@
 /** The memory that clients make the process hold: bodies that do not end, requests that wait, and answers that are not read. */
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** Bytes that all connections may hold together, and again all requests that wait: an eighth of the heap in a container of 512 MB. */
 const LIMIT = 32 * 1024 * 1024
+
+/** Bytes that V8 and Node take for each name and value of a header, beside its characters, as measured. */
+const OF_A_TEXT = 32
+
+/** Returns the bytes that the head of a request takes while it is answered. */
+export function headSize({ url = '', rawHeaders }: IncomingMessage): number {
+  let size = url.length + rawHeaders.length * OF_A_TEXT
+  for (const text of rawHeaders) size += text.length
+  return size
+}
 
 /** What the connections of a server hold. */
 export class ClientMemory {

@@ -4,16 +4,6 @@ import { isIP } from 'node:net'
 import type { Trust } from '../config/config.ts'
 import { problem } from '../errors/problem.ts'
 
-/** Bytes that V8 and Node take for each name and value of a header, beside its characters, as measured. */
-const OF_A_TEXT = 32
-
-/** Returns the bytes that the head of a request takes while it is answered. */
-export function headSize({ url = '', rawHeaders }: IncomingMessage): number {
-  let size = url.length + rawHeaders.length * OF_A_TEXT
-  for (const text of rawHeaders) size += text.length
-  return size
-}
-
 /** The request target (RFC 9112, section 3.2), split in two. */
 export interface Target {
   /** Percent-encoded; begins with a slash, except for `*`. */

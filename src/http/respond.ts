@@ -3,7 +3,6 @@ import type { RequestHandler } from 'express'
 import { methodNotSupported } from '../errors/problem.ts'
 import { connectionOf } from './connection.ts'
 import type { RecordedResponse } from './record.ts'
-import { headSize } from './request.ts'
 
 /**
  * Sends a response; `headers` has each name before its value. It adds `Content-Length` and `X-Request-Id`.
@@ -27,11 +26,7 @@ export function answer(
   // Node copies ASCII faster than it encodes UTF-8.
   res.end(body, length === body.length ? 'latin1' : 'utf8')
   const { socket } = res
-  if (!socket || socket.writableLength === 0) return
-  const connection = connectionOf(socket)
-  connection.countRequest(0) // it waits no longer
-  connection.hold(socket.writableLength + headSize(res.req))
-  res.once('close', () => connection.hold(0))
+  if (socket && socket.writableLength > 0) connectionOf(socket).holdAnswer(res.req)
 }
 
 /** The handler of all methods but GET and HEAD: it throws METHOD_NOT_SUPPORTED. */

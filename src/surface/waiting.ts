@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { Deadline, OverloadedError } from '../../db/index.ts'
 import { CLIENT_GONE, problem } from '../errors/problem.ts'
 import { connectionOf } from '../http/connection.ts'
-import { headSize } from '../http/request.ts'
+import { headSize } from '../http/memory.ts'
 
 /**
  * Bytes of a usual request, which does not count, so that large ones refuse no usual one: the queue of the database

@@ -104,6 +104,17 @@ test('requests behind an answer that is not read count beside it', async () => {
   expect(first.served.destroyed).toBe(true)
 })
 
+test('requests behind an answer no longer count once their connection is closed', async () => {
+  const first = await large('?mebibytes=23')
+  const behind = requestText('GET /v1/count', { key: service.key }).repeat(99) // 0.6 MiB in the process
+  for (let round = 0; round < 3; round++) {
+    const { socket, served } = await large('?mebibytes=8', behind)
+    socket.destroy()
+    await until('it is closed', () => served.closed)
+  }
+  expect(first.served.destroyed).toBe(false)
+})
+
 test('of incomplete bodies, the connection that is idle for longest is dropped', async () => {
   const half = 'x'.repeat(60_000)
   const lines = ['Content-Type: application/json', 'Content-Length: 60002']
