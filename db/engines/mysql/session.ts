@@ -34,9 +34,14 @@ const LOG_IN_TIMEOUT = 60_000
  */
 const KEEP_ALIVE_DELAY = 10_000
 
+const LOST = 'The connection was lost'
+
 const BEGIN = CompiledQuery.raw('begin')
 const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
+
+/** What a server answers: rows, or what a statement has changed. */
+type Answer = RowDataPacket[] | ResultSetHeader
 
 /** A server, and how a connection to it is opened. */
 export interface Address {
@@ -87,7 +92,7 @@ export async function open(
     onLogIn()
     const { server, mayBatch } = await within(timeout, setUp(connection, known, warn))
     // It may have waited for what another session found out.
-    if (socket.destroyed) throw new Error('The connection was lost')
+    if (socket.destroyed) throw new Error(LOST)
     return new MysqlSession(keeper, { connection, socket, server, mayBatch, openedAt })
   } catch (error) {
     socket.destroy()
@@ -138,30 +143,20 @@ export class MysqlSession implements Session, Waiter {
   }
 
   /** Closes the session if the deadline ends the statement, because the server continues. */
-  execute<Row>(statement: CompiledQuery, deadline: Deadline): Promise<QueryResult<Row>> {
-    if (deadline.reason) return Promise.reject(deadline.reason)
-    if (this.socket.destroyed) {
-      const cause = new Error('The connection was lost')
-      return Promise.reject(new DatabaseUnavailableError(cause, true))
-    }
+  async execute<Row>(statement: CompiledQuery, deadline: Deadline): Promise<QueryResult<Row>> {
+    if (deadline.reason) throw deadline.reason
+    if (this.socket.destroyed) throw new DatabaseUnavailableError(new Error(LOST), true)
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult<Row>>()
     this.#reject = reject
     deadline.add(this)
-    this.connection.query<RowDataPacket[] | ResultSetHeader>(
-      statement.sql,
-      statement.parameters as unknown[], // mysql2 does not change them
-      (thrown, result, fields) => {
-        deadline.remove(this)
-        this.workedAt = performance.now()
-        if (thrown) {
-          void this.#afterError<Row>(thrown, statement, deadline).then(resolve, reject)
-          return
-        }
-        const found = Array.isArray(result) ? toRows(result, fields) : toEffect(result)
-        resolve(found as QueryResult<Row>) // Kysely declares the type of the rows
-      },
-    )
-    return promise
+    const values = statement.parameters as unknown[] // mysql2 does not change them
+    this.connection.query<Answer>(statement.sql, values, (error, answer, fields) => {
+      deadline.remove(this)
+      this.workedAt = performance.now()
+      if (error) void this.#afterError<Row>(error, statement, deadline).then(resolve, reject)
+      else resolve(Array.isArray(answer) ? toRows(answer, fields) : toEffect(answer))
+    })
+    return await promise
   }
 
   async begin(deadline: Deadline): Promise<void> {
@@ -207,15 +202,15 @@ export class MysqlSession implements Session, Waiter {
 /** The types of integers in the protocol: TINY, SHORT, LONG, LONGLONG, INT24. On SQLite all are bigints, too. */
 const INTEGERS = new Set<number | undefined>([1, 2, 3, 8, 9])
 
-function toRows(rows: RowDataPacket[], fields: FieldPacket[]): QueryResult<unknown> {
+function toRows<Row>(rows: RowDataPacket[], fields: FieldPacket[]): QueryResult<Row> {
   for (const { name, columnType } of fields) {
     if (!INTEGERS.has(columnType)) continue
     for (const row of rows) if (row[name] !== null) row[name] = BigInt(row[name])
   }
-  return { rows }
+  return { rows: rows as Row[] } // Kysely declares their type
 }
 
-const toEffect = ({ insertId, affectedRows }: ResultSetHeader): QueryResult<unknown> => ({
+const toEffect = ({ insertId, affectedRows }: ResultSetHeader): QueryResult<never> => ({
   rows: [],
   numAffectedRows: BigInt(affectedRows),
   ...(String(insertId) !== '0' && { insertId: BigInt(insertId) }),
