@@ -66,7 +66,7 @@ async function reply(
 ): Promise<Reply> {
   const { route } = match
   // Read at once, because links need it, too. It has no unknown field, which may be large.
-  const input = readInput(match, body)
+  const input = readFields(match, body)
   const output = await route.operation.run(request, () => (route.takesInput ? input : undefined))
   if (route.isPaged) return replyWithPage(route, input, output as Page)
   if (route.locationParts) return replyWithLocation(route, input, output as Fields)
@@ -108,7 +108,8 @@ function encoded(value: unknown): string {
   return encodeURIComponent(text.toWellFormed()) // an unpaired surrogate has no percent-encoding
 }
 
-function readInput(
+/** Returns the input as it was sent: the fields of the body, the path and the query. */
+function readFields(
   { route, inPath, query: queryText }: RestMatch,
   body: Body | undefined,
 ): Record<string, unknown> {

@@ -2,7 +2,6 @@
  * The tRPC surface: calls and batches (https://trpc.io/docs/rpc). tRPC's own adapter creates a fetch Request for
  * each, which costs more than the rest of a call. So it serves only the rare streams.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import { parse as parseQuery } from 'node:querystring'
 import type { AnyTRPCRouter } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
@@ -10,6 +9,7 @@ import { methodNotSupported, Problem, problem, toProblem } from '../../errors/pr
 import type { Body } from '../../http/body.ts'
 import { jsonHeaders } from '../../http/headers.ts'
 import type { CallsOfRequest } from '../../procedure/call.ts'
+import type { RequestHeaders } from '../../procedure/headers.ts'
 import type { Operation } from '../../procedure/operation.ts'
 import { MAX_BATCH, transformer } from '../../wire/encoding.ts'
 import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
@@ -29,7 +29,6 @@ interface TrpcMatch extends Match {
   isBatch: boolean
   /** The procedures in the path. */
   named: Named[]
-  requestHeaders: IncomingHttpHeaders
   /** The input in the URL: a text, unless it is missing or repeated. */
   input: unknown
 }
@@ -46,7 +45,7 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
   return {
     name: 'trpc',
     encodeError: (error) => envelope({ error }),
-    match({ method: sent = '', headers: requestHeaders }, target) {
+    match({ method: sent = '' }, target) {
       const path = PATH.exec(target.path)
       if (!path) return undefined
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
@@ -67,14 +66,13 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
         method,
         isBatch,
         named,
-        requestHeaders,
         input,
       }
     },
     async reply(request, match, body) {
-      const { isBatch, named, requestHeaders } = match
+      const { isBatch, named } = match
       if (named.length > 1) checkSeveral(named, request.idempotencyHeader)
-      const asksForLines = acceptsLines(requestHeaders)
+      const asksForLines = acceptsLines(request.headers)
       if (!isBatch) {
         if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
         const [running] = startCalls(request, match, body, runCall)
@@ -137,10 +135,10 @@ function outcomeOf(sent: SentCall, encoded: unknown): Promise<Outcome> {
 }
 
 /** As in @trpc/server, whose clients send one of the two headers. */
-const acceptsLines = ({ 'trpc-accept': own, accept = '' }: IncomingHttpHeaders): boolean =>
-  String(own ?? accept)
-    .split(',')
-    .some((type) => type.trim() === JSON_LINES)
+function acceptsLines(headers: RequestHeaders): boolean {
+  const accepted = headers.get('trpc-accept') ?? headers.get('accept') ?? ''
+  return accepted.split(',').some((type) => type.trim() === JSON_LINES)
+}
 
 /** Returns the names of the procedures in a path. Throws BAD_REQUEST for an invalid one. */
 function namesOf(encoded: string, isBatch: boolean): string[] {
