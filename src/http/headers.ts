@@ -70,7 +70,7 @@ export function crossOrigin(
   return (req, res, next) => {
     if (req.method !== 'OPTIONS') return handle(req, res, next)
     if (req.headers['access-control-request-method'] === undefined) return next()
-    // The package cors writes this response itself, without `answer`.
+    // The package cors writes this response itself, without `send`.
     const headers = { ...apiHeaders, 'X-Request-Id': res.record.requestId }
     res.setHeaders(new Map(Object.entries(headers)))
     handle(req, res, next)

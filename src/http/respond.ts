@@ -9,7 +9,7 @@ import type { RecordedResponse } from './record.ts'
  * Headers from `res.setHeader` stay, unless the list has them too. Node omits the body of HEAD, 204 and 304. Once it
  * is sent, `close` of the response calls `#end` of the server.
  */
-export function answer(
+export function send(
   res: RecordedResponse,
   status: number,
   headers: readonly string[],

@@ -9,7 +9,7 @@ import { jsonHeaders } from './headers.ts'
 import { ClientMemory } from './memory.ts'
 import { protocolOf } from './protocol.ts'
 import { RecordedResponse, type RequestRecord } from './record.ts'
-import { answer } from './respond.ts'
+import { send } from './respond.ts'
 
 // An `import` would evaluate all exports (https://nodejs.org/api/process.html#processgetbuiltinmoduleid). One of
 // them, `WebSocket`, loads an HTTP client: 9 MB, and a tenth of the start's CPU time.
@@ -169,7 +169,7 @@ export class HttpServer {
       socket.write(rawAnswer(error.status, body, id))
     }
     connection.endAfterAnswer()
-    if (current && !current.req.complete) answer(current, error.status, jsonHeaders, body)
+    if (current && !current.req.complete) send(current, error.status, jsonHeaders, body)
   }
 
   /**

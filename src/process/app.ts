@@ -13,7 +13,7 @@ import { Problem, problem, toProblem } from '../errors/problem.ts'
 import { crossOrigin, jsonHeaders, pageHeaders } from '../http/headers.ts'
 import type { RecordedResponse } from '../http/record.ts'
 import { checkHost } from '../http/request.ts'
-import { answer, getOnly } from '../http/respond.ts'
+import { getOnly, send } from '../http/respond.ts'
 import { HttpServer, type Observer } from '../http/server.ts'
 import type { Log } from '../observe/log.ts'
 import { isCookie } from '../procedure/authentication.ts'
@@ -85,11 +85,11 @@ function appOf(service: Service, document: string, readiness: Readiness) {
   const app = express()
   app.disable('x-powered-by').enable('case sensitive routing').enable('strict routing')
   // Before the check of Host, which health checkers often omit.
-  app.get('/healthz', (_req, res) => answer(res, 200, jsonHeaders, '{"status":"ok"}'))
+  app.get('/healthz', (_req, res) => send(res, 200, jsonHeaders, '{"status":"ok"}'))
   app.get('/readyz', async (_req, res) => {
-    if (await readiness.isReady()) return answer(res, 200, jsonHeaders, '{"status":"ready"}')
+    if (await readiness.isReady()) return send(res, 200, jsonHeaders, '{"status":"ready"}')
     // A thrown error would be logged each time.
-    answer(res, NOT_READY.status, jsonHeaders, JSON.stringify(NOT_READY.body))
+    send(res, NOT_READY.status, jsonHeaders, JSON.stringify(NOT_READY.body))
   })
   app.all(['/healthz', '/readyz'], getOnly)
   app.use((req, _res, next) => {
@@ -100,7 +100,7 @@ function appOf(service: Service, document: string, readiness: Readiness) {
     sendDocument ??= documentSender(document)
     sendDocument(req, res, next)
   })
-  app.get(['/', '/docs'], (_req, res) => answer(res, 302, TO_DOCS, ''))
+  app.get(['/', '/docs'], (_req, res) => send(res, 302, TO_DOCS, ''))
   app.all(['/v1/openapi.json', '/', '/docs'], getOnly)
   app.use('/docs/', (req, res, next) => {
     page ??= docsRouter(document)
@@ -113,7 +113,7 @@ function appOf(service: Service, document: string, readiness: Readiness) {
     const error = toProblem(thrown)
     service.report(error, res.record)
     if (res.headersSent) return next(thrown) // Express closes the connection
-    answer(res, error.status, [...jsonHeaders, ...error.headers], JSON.stringify(error.body))
+    send(res, error.status, [...jsonHeaders, ...error.headers], JSON.stringify(error.body))
   }
   app.use(onError)
   return app

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib'
 import express, { type RequestHandler, type Router } from 'express'
 import { assets, docsPage, download } from '../../docs-page/src/page.ts'
 import { forAnyPage, pageHeaders, publicHeaders } from '../http/headers.ts'
-import { answer, getOnly } from '../http/respond.ts'
+import { getOnly, send } from '../http/respond.ts'
 
 /** Returns the Express router of the docs page, to mount at `/docs`. `document` is OpenAPI as JSON. */
 export function docsRouter(document: string): Router {
@@ -49,8 +49,8 @@ function sender(headers: readonly string[], bytes: Buffer): RequestHandler {
   return (req, res) => {
     const isPacked = req.acceptsEncodings(['gzip', 'identity']) === 'gzip'
     const { tag, headers, bytes } = isPacked ? packed : plain
-    if (names(req.headers['if-none-match'], tag)) answer(res, 304, headers, '')
-    else answer(res, 200, headers, bytes)
+    if (names(req.headers['if-none-match'], tag)) send(res, 304, headers, '')
+    else send(res, 200, headers, bytes)
   }
 }
 

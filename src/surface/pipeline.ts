@@ -1,6 +1,6 @@
 /**
  * The pipeline of both surfaces. Each request takes these steps, in this order: match, Host, key with its rate and its
- * right to write, body, memory, deadline, reply (input, operation, output), answer.
+ * right to write, body, memory, deadline, answer (input, operation, output), sending.
  */
 import type { IncomingMessage } from 'node:http'
 import { CLIENT_GONE, type Problem, problem, toProblem } from '../errors/problem.ts'
@@ -8,7 +8,7 @@ import { type Body, readBody, skipBody } from '../http/body.ts'
 import { jsonHeaders } from '../http/headers.ts'
 import type { CallOutcome, RecordedResponse, RequestRecord } from '../http/record.ts'
 import { checkHost, parseTarget, type Target } from '../http/request.ts'
-import { answer } from '../http/respond.ts'
+import { send } from '../http/respond.ts'
 import { activeSpan } from '../observe/span.ts'
 import {
   type CallsOfRequest,
@@ -26,7 +26,7 @@ export interface Surface<Matched extends Match = Match> {
   /** Returns undefined for a path that the surface lacks. Throws METHOD_NOT_SUPPORTED, BAD_REQUEST. */
   match(req: IncomingMessage, target: Target): Matched | undefined
   /** Reads the input, runs the operation, and encodes the output. Throws the error of the request. */
-  reply(request: CallsOfRequest, match: Matched, body: Body | undefined): Promise<Reply>
+  answer(request: CallsOfRequest, match: Matched, body: Body | undefined): Promise<Answer>
   /** Returns the body of an error. */
   encodeError(error: Problem): string
 }
@@ -48,8 +48,8 @@ export interface Match {
   headers: readonly string[]
 }
 
-/** A response. */
-export interface Reply {
+/** The answer to a request: http/respond.ts sends it. */
+export interface Answer {
   status: number
   /** Each name, then its value. */
   headers: readonly string[]
@@ -80,17 +80,17 @@ export function serve(
 ): number | undefined {
   const target = parseTarget(res.req.url ?? '')
   if (!target) {
-    answer(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
+    send(res, BAD_URL.status, jsonHeaders, JSON.stringify(BAD_URL.refusal))
     return 1
   }
   for (const surface of surfaces) {
     try {
       const match = surface.match(res.req, target)
       if (!match) continue
-      void answerCalls(service, res, surface, match)
+      void serveCalls(service, res, surface, match)
       return match.count
     } catch (thrown) {
-      answerError(service, res, surface, jsonHeaders, thrown)
+      sendError(service, res, surface, jsonHeaders, thrown)
       return 1
     }
   }
@@ -99,7 +99,7 @@ export function serve(
 
 const BAD_URL = problem('invalidUrl')
 
-async function answerCalls(
+async function serveCalls(
   service: Service,
   res: RecordedResponse,
   surface: Surface,
@@ -132,11 +132,11 @@ async function answerCalls(
     }
     const { createContext } = service
     const inContext = createContext ? await withContext(request, createContext) : request
-    const reply = await surface.reply(inContext, match, body)
-    if (reply.outcomes) noteBatch(service, record, reply.outcomes)
-    answer(res, reply.status, reply.headers, reply.body)
+    const answer = await surface.answer(inContext, match, body)
+    if (answer.outcomes) noteBatch(service, record, answer.outcomes)
+    send(res, answer.status, answer.headers, answer.body)
   } catch (thrown) {
-    answerError(service, res, surface, headers, thrown)
+    sendError(service, res, surface, headers, thrown)
   }
 }
 
@@ -148,7 +148,7 @@ function noteBatch(service: Service, record: RequestRecord, outcomes: Outcome[])
   }
 }
 
-function answerError(
+function sendError(
   service: Service,
   res: RecordedResponse,
   surface: Surface,
@@ -157,5 +157,5 @@ function answerError(
 ): void {
   const error = toProblem(thrown)
   service.report(error, res.record)
-  answer(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
+  send(res, error.status, [...headers, ...error.headers], surface.encodeError(error))
 }

@@ -4,7 +4,7 @@ import { methodNotSupported, Problem, problem } from '../../errors/problem.ts'
 import type { Body } from '../../http/body.ts'
 import type { CallsOfRequest } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
-import type { Match, Reply, Surface } from '../pipeline.ts'
+import type { Answer, Match, Surface } from '../pipeline.ts'
 import { parseJson, replaceBigints } from './exact-json.ts'
 import { type Part, partsOf, type Route } from './routes.ts'
 
@@ -37,7 +37,7 @@ export function restSurface(routes: Route[]): Surface<RestMatch> {
       }
       return undefined
     },
-    reply,
+    answer,
     encodeError: ({ body }) => JSON.stringify(body),
   }
 }
@@ -59,23 +59,23 @@ const placesOf = (routes: Route[]) =>
       return { pattern: new RegExp(`^${parts.join('')}$`), methods: new Map(entries) }
     })
 
-async function reply(
+async function answer(
   request: CallsOfRequest,
   match: RestMatch,
   body: Body | undefined,
-): Promise<Reply> {
+): Promise<Answer> {
   const { route } = match
   // Read at once, because links need it, too. It has no unknown field, which may be large.
   const input = readFields(match, body)
   const output = await route.operation.run(request, () => (route.takesInput ? input : undefined))
-  if (route.isPaged) return replyWithPage(route, input, output as Page)
-  if (route.locationParts) return replyWithLocation(route, input, output as Fields)
+  if (route.isPaged) return answerWithPage(route, input, output as Page)
+  if (route.locationParts) return answerWithLocation(route, input, output as Fields)
   const { status, headersOfSuccess: headers } = route
   return { status, headers, body: status === 204 ? '' : JSON.stringify(replaceBigints(output)) }
 }
 
 /** Adds the `Location` (RFC 9110, section 10.2.2). `routesOf` checks that the output or the path has its parameters. */
-function replyWithLocation(route: Route, input: Fields, output: Fields): Reply {
+function answerWithLocation(route: Route, input: Fields, output: Fields): Answer {
   const { status, headersOfSuccess, locationParts = [], baseUrl } = route
   const location = baseUrl + pathOf(locationParts, input, output) // first: the output is changed then
   const headers = [...headersOfSuccess, 'Location', location]
@@ -83,7 +83,7 @@ function replyWithLocation(route: Route, input: Fields, output: Fields): Reply {
 }
 
 /** Adds the `Link` (RFC 8288) to the next page. `input` is the request before its validation. */
-function replyWithPage(route: Route, input: Fields, { items, next }: Page): Reply {
+function answerWithPage(route: Route, input: Fields, { items, next }: Page): Answer {
   const { status, headersOfSuccess: headers, pathParts, queryParameters, baseUrl } = route
   const body = JSON.stringify(replaceBigints(items))
   if (next === undefined) return { status, headers, body }

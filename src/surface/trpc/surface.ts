@@ -12,7 +12,7 @@ import type { CallsOfRequest } from '../../procedure/call.ts'
 import type { RequestHeaders } from '../../procedure/headers.ts'
 import type { Operation } from '../../procedure/operation.ts'
 import { MAX_BATCH, transformer } from '../../wire/encoding.ts'
-import type { Match, Outcome, Reply, Surface } from '../pipeline.ts'
+import type { Answer, Match, Outcome, Surface } from '../pipeline.ts'
 import { routerOf, runOperation } from './functions.ts'
 import { decodeInput } from './input.ts'
 
@@ -69,7 +69,7 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
         input,
       }
     },
-    async reply(request, match, body) {
+    async answer(request, match, body) {
       const { isBatch, named } = match
       if (named.length > 1) checkSeveral(named, request.idempotencyHeader)
       const asksForLines = acceptsLines(request.headers)
@@ -79,9 +79,9 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
         return { status: 200, headers: HEADERS, body: envelope({ output: await running }) }
       }
       const outcomes = await Promise.all(startCalls(request, match, body, outcomeOf))
-      const reply = batchReply(outcomes)
-      if (!asksForLines) return reply
-      return { ...reply, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
+      const answer = batchAnswer(outcomes)
+      if (!asksForLines) return answer
+      return { ...answer, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
     },
   }
 }
@@ -190,8 +190,8 @@ const envelope = ({ output, error }: Pick<Outcome, 'output' | 'error'>): string 
     ? `{"error":${JSON.stringify(transformer.serialize(error.shape))}}`
     : `{"result":{"data":${JSON.stringify(transformer.serialize(output))}}}`
 
-/** Returns the reply to a batch, with the status of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
-function batchReply(outcomes: Outcome[]): Reply {
+/** Returns the answer to a batch, with the status of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
+function batchAnswer(outcomes: Outcome[]): Answer {
   const [{ status }] = outcomes as [Outcome]
   const isMixed = outcomes.some((other) => other.status !== status)
   // If any call of the batch may be repeated, the batch has its Retry-After.
