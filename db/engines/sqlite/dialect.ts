@@ -27,7 +27,6 @@ const APPLICATION_ID = 0x50_45_54_53
 // (https://sqlite.org/rescode.html#busy_snapshot).
 const BEGIN = CompiledQuery.raw('begin immediate')
 const COMMIT = CompiledQuery.raw('commit')
-const ROLLBACK = CompiledQuery.raw('rollback')
 
 /** The sessions of a file, which write or wait: what reads needs none. A statement blocks the process, so more would gain nothing. */
 const SIZE = 1
@@ -92,8 +91,7 @@ class SqliteSession implements Session {
 
   async rollback(): Promise<void> {
     this.#hasBegun = false
-    // Some errors, such as a full disk, end the transaction. A rollback would then hide the error.
-    if (this.#file.isOwnedBy(this)) await this.#file.execute(this, ROLLBACK)
+    if (this.#file.isOwnedBy(this)) this.#file.undo() // some errors, such as a full disk, have ended it
   }
 }
 

@@ -20,7 +20,6 @@ import {
   RejectedRowError,
 } from '../../errors.ts'
 import { sqliteError, withReason } from './errors.ts'
-import { Owner } from './owner.ts'
 import { Place, refuseLeftovers } from './place.ts'
 import { SharedReads } from './shared-reads.ts'
 
@@ -41,11 +40,12 @@ export class SqliteFile {
   readonly #path: string
   readonly #mayCreate: boolean
   readonly #timeout: number
-  readonly #owner = new Owner()
   readonly #shared = new SharedReads(() => this.#version())
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_PREPARED })
   #database: DatabaseSync | undefined
   #place: Place | undefined
+  /** The session with an open transaction, and what resolves at its end. */
+  #owner: { session: object; ended: PromiseWithResolvers<void> } | undefined
   /** Why the database is not used any more. */
   #damage: BrokenDatabaseError | undefined
 
@@ -56,7 +56,7 @@ export class SqliteFile {
   }
 
   close(): void {
-    this.#owner.set(undefined)
+    this.#setOwner(undefined)
     try {
       this.checkPlace()
     } catch {
@@ -88,11 +88,18 @@ export class SqliteFile {
   /** Rolls back the open transaction after an error that ends it, and perhaps the use of the database. */
   #stopUsing(error: unknown): void {
     if (error instanceof BrokenDatabaseError && error !== this.#place?.lost) this.#damage = error
-    this.#undo()
+    this.undo()
   }
 
+  /** Whether a session has the open transaction. */
   isOwnedBy(session: object): boolean {
-    return this.#owner.owns(session)
+    return this.#owner?.session === session
+  }
+
+  #setOwner(session: object | undefined): void {
+    if (this.#owner?.session === session) return
+    this.#owner?.ended.resolve()
+    this.#owner = session && { session, ended: Promise.withResolvers() }
   }
 
   /**
@@ -103,19 +110,22 @@ export class SqliteFile {
   async execute<Row>(
     session: object,
     statement: CompiledQuery,
-    deadline?: Deadline,
+    deadline: Deadline,
   ): Promise<QueryResult<Row>> {
     const end = performance.now() + this.#timeout
     for (;;) {
-      while (this.#owner.mustWait(session)) await this.#owner.ended(deadline)
-      if (deadline?.reason) throw deadline.reason
+      // After the end of a transaction, another one may begin at once.
+      while (this.#owner && !this.isOwnedBy(session)) {
+        await deadline.race(this.#owner.ended.promise)
+      }
+      if (deadline.reason) throw deadline.reason
       try {
         return this.#run<Row>(statement)
       } catch (cause) {
         const error = this.#errorOf(cause)
         if (!(error instanceof LockedError) || performance.now() > end) throw error
       } finally {
-        this.#owner.set(this.#database?.isTransaction ? session : undefined)
+        this.#setOwner(this.#database?.isTransaction ? session : undefined)
       }
       // SQLite's own wait, `busy_timeout`, would block the whole process.
       await setTimeout(LOCK_INTERVAL)
@@ -163,10 +173,10 @@ export class SqliteFile {
   }
 
   /** Undoes the open transaction, whose session executes no further statement. */
-  #undo(): void {
+  undo(): void {
     if (!this.#database?.isTransaction) return
     this.#database.exec('rollback')
-    this.#owner.set(undefined)
+    this.#setOwner(undefined)
   }
 
   #run<Row>({ sql, parameters, query }: CompiledQuery): QueryResult<Row> {
