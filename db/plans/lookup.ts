@@ -1,35 +1,35 @@
-/** Look-ups of rows by their keys, with one query for all concurrent calls. */
+/** Look-ups of a row each, with one query for all concurrent calls. */
 import type { Kysely, SelectExpression, Selection } from 'kysely'
 import type { Builder, Query } from '../builder.ts'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables, WithId } from '../tables.ts'
 
-/** Maximum number of keys in one query. A hundred share the way to the database: more would gain next to nothing. */
-const MAX_KEYS = 100
+/** Maximum number of look-ups in one query. A hundred share the way to the database: more would gain next to nothing. */
+const MAX_LOOK_UPS = 100
 
-interface LookUp<Key, Row> {
-  /** Returns the query for the rows of several keys, each of which has its own `value`: see `Plan`. */
-  select(db: Builder, keys: Value<Key>[]): Query<Row>
-  /** Returns the identity of a key or of a row: a row has that of its key. */
-  identityOf(keyOrRow: Key | Row): bigint | string
+interface LookUp<Input, Row> {
+  /** Returns the query for the rows of several inputs, each of which has its own `value`: see `StatementPlan`. */
+  select(db: Builder, values: Value<Input>[]): Query<Row>
+  /** Returns the identity of an input or of a row: a row has that of its input. */
+  identityOf(inputOrRow: Input | Row): bigint | string
 }
 
-/** Returns the plan that reads the row of a key, or undefined. */
-export function lookUp<Key, Row extends object>({
+/** Returns the plan that reads the row of an input, or undefined. */
+export function lookUp<Input, Row extends object>({
   select,
   identityOf,
-}: LookUp<Key, Row>): StatementPlan<Key, Row | undefined, Row | undefined> {
+}: LookUp<Input, Row>): StatementPlan<Input, Row | undefined, Row | undefined> {
   return {
     use: 'read',
-    maxSize: MAX_KEYS,
+    maxSize: MAX_LOOK_UPS,
     identityOf,
     isPadded: true,
     build: select,
-    split(result, keys) {
+    split(result, inputs) {
       const rows: Row[] = result.rows
-      if (keys.length === 1) return [rows[0]]
+      if (inputs.length === 1) return [rows[0]]
       const identities = rows.map(identityOf)
-      return keys.map((key) => rows[identities.indexOf(identityOf(key))])
+      return inputs.map((input) => rows[identities.indexOf(identityOf(input))])
     },
     output: (row) => row && { ...row }, // for each of several callers
   }

@@ -61,15 +61,15 @@ type Identity = Pick<Receipt, 'api_key_id' | 'key_hash'>
 const NO_API_KEY = 0n
 
 /**
- * Returns the request of a call with this key. The fields of the checked input are in the order of the schema. Throws
+ * Returns the request of a call with this key and its scope. The fields of the checked input are in the order of the schema. Throws
  * TypeError for an input that has no JSON.
  */
 export const requestOf = (
   { caller: { holder }, operation: { name, rest }, progress: { input } }: Call,
-  key: string,
+  scopedKey: string,
 ): KeyedRequest => ({
   api_key_id: typeof holder === 'bigint' ? holder : NO_API_KEY,
-  key_hash: hashOf('sha256', key),
+  key_hash: hashOf('sha256', scopedKey),
   operation: name,
   // tRPC alone has values that are the same in JSON, such as a Map and a Set, or 7n and "7" for one field.
   fingerprint: hashOf('sha256', rest ? jsonOf(input) : stringify(input)),

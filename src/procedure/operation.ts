@@ -9,10 +9,7 @@ import type { Page } from './paging.ts'
 export type Resolver = (options: ResolverOptions) => Promise<unknown>
 
 /** What an operation is made of, beside its resolver. */
-export type Parts = Pick<
-  Operation,
-  'name' | 'type' | 'rest' | 'access' | 'input' | 'output' | 'isPaged'
->
+export type Parts = Omit<Operation, 'run' | 'checkOutput'>
 
 /**
  * A procedure without middlewares, whose call runs nothing of theirs; one that has some is a ChainedOperation. tRPC's own
