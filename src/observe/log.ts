@@ -11,6 +11,12 @@ const STDERR = 2
 const EXIT_TIMEOUT = 2_000
 
 /**
+ * Characters after which entries are written, however recent: some 50 lines. A write takes 50 µs, whatever its size,
+ * so it costs each of them 1 µs, and more of them would save less than that.
+ */
+const ENOUGH = 16_000
+
+/**
  * Returns the log. It writes several entries at once, within 100 ms, and no request waits for the reader of
  * the log. The rest is written when the process exits, except at SIGKILL. If the reader does not read, more
  * than 8 MB of entries are dropped, and their number is logged.
@@ -31,13 +37,13 @@ export async function createLog(): Promise<Log> {
       return false // it would sleep for 100 ms, while a fast reader empties a pipe of 64 KB
     },
   })
-  // A write takes 50 µs, whatever its size. SonicBoom could gather entries, too, but with each it copies all
-  // that it has, which is a fifth of the memory that a request allocates.
+  // SonicBoom could gather entries, too, but with each it copies all that it has, which is a fifth of the memory that a
+  // request allocates.
   let lines = ''
   const write = (line: string) => {
     // No character takes more than three bytes.
     lines += format(line.length > MAX_LINE / 3 ? shortened(line) : line)
-    if (lines.length >= 16_000) writeAll()
+    if (lines.length >= ENOUGH) writeAll()
   }
   const writeAll = () => {
     isFull = false
@@ -47,12 +53,10 @@ export async function createLog(): Promise<Log> {
     lines = ''
   }
   // A terminal takes 20 KB at once, so a log that was not read for a while is tried more often.
-  const writeLater = () => setTimeout(writeNow, isFull ? 20 : 100).unref()
-  const writeNow = () => {
+  const writeRegularly = () => {
     writeAll()
-    writeLater()
+    setTimeout(writeRegularly, isFull ? 20 : 100).unref()
   }
-  writeLater()
   // Collectors know levels by their names.
   const output = isJournal(STDERR) ? withPriorities(write) : { write }
   const log = pino({ formatters: { level: (level) => ({ level }) } }, output)
@@ -67,6 +71,7 @@ export async function createLog(): Promise<Log> {
     .on('drop', (entries: string) => (dropped += entries.match(ENTRY)?.length ?? 0))
     .on('drain', reportDropped)
     .on('error', () => {})
+  writeRegularly()
   process.on('exit', () => {
     const end = performance.now() + EXIT_TIMEOUT
     // Not destination.flushSync: it repeats a write to a full disk or a closed pipe forever.
