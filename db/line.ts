@@ -111,8 +111,8 @@ export class Line {
   }
 
   /** Adds an entry, to those of its identity if there are any, until its deadline. Returns what settles with its answer. */
-  join(input: unknown, identity: unknown, deadline: Deadline): Promise<unknown> {
-    const group = this.#groupOf(input, identity)
+  join(input: unknown, deadline: Deadline): Promise<unknown> {
+    const group = this.#groupOf(input)
     const entry = new Entry(group, deadline)
     group.entries.add(entry)
     this.waiting++
@@ -121,8 +121,9 @@ export class Line {
     return entry.answer.promise
   }
 
-  /** Returns the group of an identity, or a new one. */
-  #groupOf(input: unknown, identity: unknown): Group {
+  /** Returns the group that has the identity of an input, or a new one. */
+  #groupOf(input: unknown): Group {
+    const identity = this.plan?.identityOf?.(input as never) // it is of the plan
     if (identity !== undefined && this.waiting > 0) {
       this.#known ??= new Map(this.#groups.map((group) => [group.identity, group]))
       const known = this.#known.get(identity)

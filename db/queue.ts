@@ -178,10 +178,9 @@ export class Queue implements Runner, Demand {
   /** Lets a call wait in a line. Returns what settles with its answer. Throws OverloadedError if too many wait. */
   #wait(line: Line, deadline: Deadline, input?: unknown): Promise<unknown> {
     this.#refuse(deadline)
-    const identity = line.plan?.identityOf?.(input as never) // it is of the plan
     // Those that gather are never too many: they are about to begin.
     if (line.turn !== undefined && line.isLong) throw OVERLOADED
-    const answer = line.join(input, identity, deadline)
+    const answer = line.join(input, deadline)
     if (line.waiting === 1) this.#gather(line)
     // It may need another session now.
     else if (line.turn !== undefined) this.decide()
