@@ -1,6 +1,6 @@
 /**
- * Creations of rows with receipts (of Idempotency-Keys). Concurrent ones share a transaction:
- * `begin` → `insert into pets …` → `insert into idempotency_keys …` → `commit`.
+ * Creations of rows with receipts: that of a request with an Idempotency-Key has the answer, for repetitions. Concurrent
+ * ones share a transaction: `begin` → `insert into pets …` → `insert into idempotency_keys …` → `commit`.
  */
 import { bisect } from '../bisect.ts'
 import type { Deadline } from '../deadline.ts'
