@@ -8,8 +8,8 @@ import {
   int64Input,
   int64Output,
 } from '../../src/procedure/fields.ts'
-import { parseJson, replaceBigints } from '../../src/surface/rest/exact-json.ts'
-import { readerOf } from '../../src/surface/rest/readers.ts'
+import { replaceBigints } from '../../src/surface/rest/exact-json.ts'
+import { parseJson, readerOf } from '../../src/surface/rest/readers.ts'
 import { hold, TIMEOUT, tellSeed } from './cases.ts'
 import { int64 } from './values.ts'
 

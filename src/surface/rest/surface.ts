@@ -5,7 +5,8 @@ import type { Body } from '../../http/body.ts'
 import type { CallsOfRequest } from '../../procedure/call.ts'
 import type { Page } from '../../procedure/paging.ts'
 import type { Answer, Match, Surface } from '../pipeline.ts'
-import { parseJson, replaceBigints } from './exact-json.ts'
+import { replaceBigints } from './exact-json.ts'
+import { parseJson } from './readers.ts'
 import { type Part, partsOf, type Route } from './routes.ts'
 
 interface RestMatch extends Match {
