@@ -146,13 +146,13 @@ export class HttpServer {
 
   #servePortion(): void {
     this.#delay = 0
-    let requests = 0
-    for (let calls = 0; calls < PORTION && requests < this.#arrived.length; ) {
-      const res = this.#arrived[requests++] as RecordedResponse // below the length
+    let calls = 0
+    while (calls < PORTION) {
+      const res = this.#arrived.shift()
+      if (!res) return
       // What followed in the packet may have been refused meanwhile.
       if (!res.headersSent && !res.destroyed) calls += this.#onRequest(res.req, res)
     }
-    this.#arrived.splice(0, requests)
   }
 
   /** The answer was sent, or the connection is closed. */
