@@ -7,7 +7,7 @@ import { parseTarget } from './request.ts'
 // Loaded lazily, as in server.ts.
 const { ServerResponse } = process.getBuiltinModule('node:http')
 
-/** What became of a call of a batch, as the log and the metrics report it. */
+/** What became of a call, as the log and the metrics report it. */
 export type CallOutcome = Pick<RequestRecord, 'operation' | 'status'>
 
 /** The fields of the log line, in their order. The log leaves out those that are undefined. */
@@ -51,8 +51,8 @@ export class RequestRecord {
     return readablePath(this.#url)
   }
 
-  /** Notes what became of the calls of a batch. */
-  noteBatch(outcomes: readonly CallOutcome[]): void {
+  /** Notes what became of the calls, which are several in a batch. */
+  noteOutcomes(outcomes: readonly CallOutcome[]): void {
     this.#outcomes = outcomes
   }
 

@@ -54,11 +54,11 @@ export interface Answer {
   /** Each name, then its value. */
   headers: readonly string[]
   body: string
-  /** Those of the calls of a batch, for the log. */
+  /** Those of the calls of tRPC, for the log. */
   outcomes?: Outcome[]
 }
 
-/** The output of a call of a batch, or its error. */
+/** The output of a call of tRPC, or its error. */
 export interface Outcome extends CallOutcome {
   output?: unknown
   error?: Problem
@@ -133,18 +133,19 @@ async function serveCalls(
     const { createContext } = service
     const inContext = createContext ? await withContext(request, createContext) : request
     const answer = await surface.answer(inContext, match, body)
-    if (answer.outcomes) noteBatch(service, record, answer.outcomes)
+    if (answer.outcomes) noteOutcomes(service, res, answer.outcomes)
     send(res, answer.status, answer.headers, answer.body)
   } catch (thrown) {
     sendError(service, res, surface, headers, thrown)
   }
 }
 
-/** Notes what became of the calls of a batch, and logs their 5xx errors. */
-function noteBatch(service: Service, record: RequestRecord, outcomes: Outcome[]): void {
-  record.noteBatch(outcomes)
+/** Notes what became of the calls of tRPC, and logs their 5xx errors. */
+function noteOutcomes(service: Service, res: RecordedResponse, outcomes: Outcome[]): void {
+  // The server may have refused the rest of the request meanwhile: its answer is the one in the log.
+  if (!res.headersSent) res.record.noteOutcomes(outcomes)
   for (const { error, operation } of outcomes) {
-    if (error) service.report(error, record, operation)
+    if (error) service.report(error, res.record, operation)
   }
 }
 

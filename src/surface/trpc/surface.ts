@@ -73,15 +73,10 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       const { isBatch, named } = match
       if (named.length > 1) checkSeveral(named, request.idempotencyHeader)
       const asksForLines = acceptsLines(request.headers)
-      if (!isBatch) {
-        if (asksForLines) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
-        const [running] = startCalls(request, match, body, runCall)
-        return { status: 200, headers: HEADERS, body: envelope({ output: await running }) }
-      }
-      const outcomes = await Promise.all(startCalls(request, match, body, outcomeOf))
-      const answer = batchAnswer(outcomes)
-      if (!asksForLines) return answer
-      return { ...answer, status: 200, headers: HEADERS, body: await linesOf(router, outcomes) }
+      if (asksForLines && !isBatch) throw new Problem('BAD_REQUEST', 'JSON lines need a batch')
+      const outcomes = await Promise.all(startCalls(request, match, body))
+      if (!asksForLines) return answerOf(outcomes, isBatch)
+      return { status: 200, headers: HEADERS, body: await linesOf(router, outcomes), outcomes }
     },
   }
 }
@@ -100,15 +95,14 @@ interface SentCall extends Named {
 
 // The next three have inputs, so they are not async: see Body.
 
-/** Begins the calls of a request by `run`. */
-function startCalls<Result>(
+/** Begins the calls of a request. */
+function startCalls(
   request: CallsOfRequest,
   { method, isBatch, named, input }: TrpcMatch,
   body: Body | undefined,
-  run: (call: SentCall, encoded: unknown) => Promise<Result>,
-): Promise<Result>[] {
+): Promise<Outcome>[] {
   const inputs = inputsOf(method === 'GET' ? input : body?.take(), method, isBatch)
-  return named.map((one, at) => run({ ...one, request, method, at }, inputs[at]))
+  return named.map((one, at) => outcomeOf({ ...one, request, method, at }, inputs[at]))
 }
 
 /** Runs one call, and returns its output. `encoded` is its input, which a call may lack. */
@@ -122,7 +116,7 @@ function runCall(sent: SentCall, encoded: unknown): Promise<unknown> {
   return runOperation(operation, request, readInput, at)
 }
 
-/** Runs one call of a batch. Never throws. */
+/** Runs one call, and returns its output or its error. Never throws. */
 function outcomeOf(sent: SentCall, encoded: unknown): Promise<Outcome> {
   const operation = sent.operation?.name ?? UNKNOWN
   return Promise.try(runCall, sent, encoded).then(
@@ -190,16 +184,17 @@ const envelope = ({ output, error }: Pick<Outcome, 'output' | 'error'>): string 
     ? `{"error":${JSON.stringify(transformer.serialize(error.shape))}}`
     : `{"result":{"data":${JSON.stringify(transformer.serialize(output))}}}`
 
-/** Returns the answer to a batch, with the status of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
-function batchAnswer(outcomes: Outcome[]): Answer {
-  const [{ status }] = outcomes as [Outcome]
+/** Returns the answer, with the status of all its calls, or else 207 (RFC 4918, section 11.1), as in tRPC. */
+function answerOf(outcomes: Outcome[], isBatch: boolean): Answer {
+  const [first] = outcomes as [Outcome] // a request has a call
+  const { status } = first
   const isMixed = outcomes.some((other) => other.status !== status)
   // If any call of the batch may be repeated, the batch has its Retry-After.
   const headers = outcomes.find(({ error }) => error?.headers.length)?.error?.headers ?? []
   return {
     status: isMixed ? 207 : status,
     headers: [...HEADERS, ...headers],
-    body: `[${outcomes.map(envelope)}]`,
+    body: isBatch ? `[${outcomes.map(envelope)}]` : envelope(first),
     outcomes,
   }
 }
