@@ -40,8 +40,8 @@ const BEGIN = CompiledQuery.raw('begin')
 const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
-/** What a server answers: rows, or what a statement has changed. */
-type Answer = RowDataPacket[] | ResultSetHeader
+/** The reply to a statement: rows, or what a statement has changed. */
+type Reply = RowDataPacket[] | ResultSetHeader
 
 /** A server, and how a connection to it is opened. */
 export interface Address {
@@ -150,11 +150,11 @@ export class MysqlSession implements Session, Waiter {
     this.#reject = reject
     deadline.add(this)
     const values = statement.parameters as unknown[] // mysql2 does not change them
-    this.connection.query<Answer>(statement.sql, values, (error, answer, fields) => {
+    this.connection.query<Reply>(statement.sql, values, (error, reply, fields) => {
       deadline.remove(this)
       this.workedAt = performance.now()
       if (error) void this.#afterError<Row>(error, statement, deadline).then(resolve, reject)
-      else resolve(Array.isArray(answer) ? toRows(answer, fields) : toEffect(answer))
+      else resolve(Array.isArray(reply) ? toRows(reply, fields) : toEffect(reply))
     })
     return await promise
   }
