@@ -223,6 +223,7 @@ export class Queue implements Runner, Demand {
     while (line && this.#begin(line)) line = this.#next()
   }
 
+  /** Returns the line whose turn is the first of those that may have a session. */
   #next(): Line | undefined {
     let next: Line | undefined
     let first = Number.POSITIVE_INFINITY
