@@ -27,14 +27,14 @@ export class Connection {
   /** Whether it takes no further request, and closes after the current answer. */
   #isEnding = false
   /** Bytes that it holds for its client, beside pipelined requests: a body that arrives, or an answer that is not read. */
-  #held = 0
+  #heldBytes = 0
   /** Requests behind that of the current answer, and the bytes that they take. */
   #pipelined = 0
-  #ofPipelined = 0
+  #pipelinedBytes = 0
   /** Bytes that had been read when the last answer was sent. */
   #bytesBefore = 0
-  /** Bytes that count of the request. */
-  #ofRequest = 0
+  /** Bytes of the request that waits, as far as they count. */
+  #requestBytes = 0
 
   /** `memory` is that of all connections of the server. */
   constructor(socket: Connected, memory: ClientMemory) {
@@ -46,7 +46,7 @@ export class Connection {
     // Node calls this after the last answer, and would destroy a socket whose client still sends.
     Object.assign(socket, { destroySoon: () => this.#close() })
     socket.once('close', () => {
-      this.#ofPipelined = 0
+      this.#pipelinedBytes = 0
       this.hold(0)
     })
   }
@@ -68,8 +68,8 @@ export class Connection {
 
   /** Sets the bytes that it holds for its client, beside pipelined requests: see ClientMemory. */
   hold(bytes: number): void {
-    this.#held = bytes
-    this.#memory.hold(this.socket, this.#ofPipelined + bytes)
+    this.#heldBytes = bytes
+    this.#memory.hold(this.socket, this.#pipelinedBytes + bytes)
   }
 
   /**
@@ -78,8 +78,8 @@ export class Connection {
    */
   countRequest(bytes: number): boolean {
     const counted = this.#current ? bytes : 0 // a client that has left waits no longer
-    if (!this.#memory.countRequests(counted - this.#ofRequest)) return false
-    this.#ofRequest = counted
+    if (!this.#memory.countRequests(counted - this.#requestBytes)) return false
+    this.#requestBytes = counted
     return true
   }
 
@@ -101,16 +101,16 @@ export class Connection {
    */
   drop(req: IncomingMessage): void {
     this.endAfterAnswer()
-    this.#ofPipelined += PIPELINED_REQUEST + headSize(req)
+    this.#pipelinedBytes += PIPELINED_REQUEST + headSize(req)
     if (++this.#pipelined > MAX_PIPELINED) this.socket.destroy()
-    else this.hold(this.#held)
+    else this.hold(this.#heldBytes)
   }
 
   /** The answer was sent, or the connection is closed. */
   over({ complete }: IncomingMessage, isStopping: boolean): void {
     this.#current = undefined
-    if (this.#held > 0) this.hold(0)
-    if (this.#ofRequest > 0) this.countRequest(0)
+    if (this.#heldBytes > 0) this.hold(0)
+    if (this.#requestBytes > 0) this.countRequest(0)
     this.#bytesBefore = this.socket.bytesRead
     // No request can follow one that has not arrived in full.
     if (this.#isEnding || isStopping || !complete) this.#close()

@@ -22,21 +22,21 @@ export class ClientMemory {
    * and an answer of one packet each never come here, so V8 has few old tables to keep.
    */
   readonly #held = new Map<Socket, number>()
-  #total = 0
-  #ofRequests = 0
+  #heldBytes = 0
+  #requestBytes = 0
 
   /**
    * Sets the bytes that a connection holds for its client. While all hold more than the limit together, the
    * connection that has not changed for the longest time is destroyed.
    */
   hold(socket: Socket, bytes: number): void {
-    this.#total += bytes - (this.#held.get(socket) ?? 0)
+    this.#heldBytes += bytes - (this.#held.get(socket) ?? 0)
     this.#held.delete(socket)
     if (bytes > 0) this.#held.set(socket, bytes)
     for (const [oldest, amount] of this.#held) {
-      if (this.#total <= LIMIT) return
+      if (this.#heldBytes <= LIMIT) return
       this.#held.delete(oldest)
-      this.#total -= amount
+      this.#heldBytes -= amount
       oldest.destroy()
     }
   }
@@ -46,9 +46,9 @@ export class ClientMemory {
    * would hold more than the limit: to destroy others would lose their answers.
    */
   countRequests(more: number): boolean {
-    const total = this.#ofRequests + more
+    const total = this.#requestBytes + more
     if (more > 0 && total > LIMIT) return false
-    this.#ofRequests = total
+    this.#requestBytes = total
     return true
   }
 }
