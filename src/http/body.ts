@@ -46,7 +46,7 @@ export async function readBody(
   const length = Number(headers['content-length'] ?? 0)
   if (length > MAX_BODY) throw problem('bodyTooLarge')
   const isPresent = length > 0 || headers['transfer-encoding'] !== undefined // RFC 9112, section 6.3
-  const type = headers['content-type']
+  const [type] = req.headersDistinct['content-type'] ?? [] // the server joins several in `headers`
   if ((isPresent || type !== undefined) && !isJson(type)) throw problem('mediaType')
   if (!isPresent) return undefined
   if (!/^(identity)?$/i.test(headers['content-encoding'] ?? '')) throw problem('mediaType')
@@ -123,8 +123,7 @@ function arriving(req: IncomingMessage, res: ServerResponse): Promise<Buffer> {
 }
 
 function isJson(contentType = ''): boolean {
-  const [first = ''] = contentType.split(',') // the server joins several headers
-  const [type = '', ...parameters] = first.toLowerCase().split(';')
+  const [type = '', ...parameters] = contentType.toLowerCase().split(';')
   const charset = parameters.map(
     (parameter) => parameter.trim().match(/^charset="?([^"]*)"?$/)?.[1],
   )

@@ -530,6 +530,8 @@ const rows: Row[] = [
     'application/jsonl',
     'application/json; charset="latin1"',
     'application/json; charset=utf-8; charset=utf-16',
+    'application/json, text/plain',
+    'application/json; a="b,c"; charset=latin1',
     'multipart/form-data; boundary=x',
   ].flatMap((type) => creations((body) => post(body, { 'content-type': type }), wrongType)),
   ...['{"\xff"}', '{"name":"\xed\xa0\x80","categoryId":1}'] // the latter is a surrogate
