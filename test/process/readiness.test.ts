@@ -119,7 +119,7 @@ describe.runIf(engine === 'sqlite')('the file of the database', () => {
     expect(losses()).toEqual([
       expect.objectContaining({
         level: 'error',
-        msg: `${file()} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
+        msg: `${file()} is no longer the file that the service opened, and new data is lost with the old file: put that back, or end other programs that use the database, and restart the service`,
       }),
     ])
   })

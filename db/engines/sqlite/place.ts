@@ -91,7 +91,7 @@ export class Place {
     const found = statsOf(file.path)
     if (isSame(file, found)) return found
     this.lost ??= broken(
-      `${file.path} is no longer the file that the service opened, and new data is lost with the old file: put that back, or restart the service`,
+      `${file.path} is no longer the file that the service opened, and new data is lost with the old file: put that back, or end other programs that use the database, and restart the service`,
     )
     throw this.lost
   }
