@@ -12,6 +12,7 @@ import {
   KeyTakenError,
   LockedError,
   lookUp,
+  removals,
   type Value,
   valuesOf,
 } from '../../db/index.ts'
@@ -178,9 +179,10 @@ export async function setAnswer(
 }
 
 /** Removes a receipt that has expired. */
-export async function remove(db: Database, id: bigint, deadline: Deadline): Promise<void> {
-  await execute(db, db.kysely.deleteFrom('idempotency_keys').where('id', '=', id), deadline)
-}
+export const remove = (db: Database, id: bigint, deadline: Deadline): Promise<void> =>
+  db.runner.run(removal, id, deadline)
+
+const removal = removals('idempotency_keys')
 
 /** Returns the JSON of an input, as earlier releases have hashed it. The names of its fields distinguish omitted ones. */
 function jsonOf(input: unknown): string {
