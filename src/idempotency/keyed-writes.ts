@@ -14,7 +14,7 @@ import { scopedKeyOf } from './header.ts'
 import * as receipts from './store.ts'
 
 /** Makes one attempt of a mutation, which stores a receipt with its output. */
-type Attempt<Output> = (request: receipts.KeyedRequest) => Promise<Output>
+type Attempt<Output> = (keyed: receipts.KeyedRequest) => Promise<Output>
 
 /** The mutations of a process, with the keys in its database. */
 export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
@@ -37,11 +37,11 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     work: Work<Context, Output>,
   ): Promise<Output> {
     const { deadline } = call
-    return this.#once(call, (request) =>
+    return this.#once(call, (keyed) =>
       inTransaction(
         this.#db,
         async (transaction) => {
-          const id = await receipts.insert(transaction, request, deadline)
+          const id = await receipts.insert(transaction, keyed, deadline)
           const output = await outputOfWork(call, this.#createStores(transaction), work)
           await receipts.setAnswer(transaction, id, stringify(output), deadline)
           return output
@@ -57,10 +57,11 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
     input: Input,
   ): Promise<Output> {
     const { insertWithReceipt } = creation as Required<typeof creation> // that of a database has it
-    return this.#once(call, async (request) => {
+    return this.#once(call, async (keyed) => {
+      // The plan of the creation calls this between the insert and the commit: a wrong output leaves neither row nor receipt.
       const make = (id: bigint) => {
         const output = outputOfRow(call, creation, id, input)
-        return { ...request, answer: stringify(output), output }
+        return { ...keyed, answer: stringify(output), output }
       }
       const receipt = await insertWithReceipt(call, input, { make, plan: receipts.insertPlan })
       return receipt.output
@@ -70,18 +71,18 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
   /** Returns the output of the attempts, or of the call that has stored a receipt. */
   async #once<Output>(call: Call, write: Attempt<Output>): Promise<Output> {
     const { deadline } = call
-    const request = receipts.requestOf(call, scopedKeyOf(call))
-    const identity = receipts.identityOf(request)
+    const keyed = receipts.requestOf(call, scopedKeyOf(call))
+    const identity = receipts.identityOf(keyed)
     if (this.#running.includes(identity)) throw problem('keyRunning')
     this.#running.push(identity)
     try {
       for (let attempt = 0; ; attempt++) {
         // The receipt says whether an earlier attempt, or another instance, was committed. The look-up has attempts of its own.
-        const receipt = await receipts.find(this.#db, request, deadline)
-        if (receipt && receipt.age < this.#lifetime) return outputOf(receipt, request) as Output // of the same operation
+        const receipt = await receipts.find(this.#db, keyed, deadline)
+        if (receipt && receipt.age < this.#lifetime) return outputOf(receipt, keyed) as Output // of the same operation
         try {
           if (receipt) await receipts.remove(this.#db, receipt.id, deadline)
-          return await write(request)
+          return await write(keyed)
         } catch (error) {
           await pauseOrThrow(attempt, error, { repeatable: true, deadline })
         }
@@ -93,9 +94,8 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
 }
 
 /** Returns the output in a receipt. Throws UNPROCESSABLE_CONTENT if it is of another request. */
-function outputOf(receipt: receipts.StoredReceipt, request: receipts.KeyedRequest): unknown {
-  const isSame =
-    receipt.operation === request.operation && receipt.fingerprint === request.fingerprint
+function outputOf(receipt: receipts.StoredReceipt, keyed: receipts.KeyedRequest): unknown {
+  const isSame = receipt.operation === keyed.operation && receipt.fingerprint === keyed.fingerprint
   if (!isSame) throw problem('keyUsed')
   return parse(receipt.answer)
 }

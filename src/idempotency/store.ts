@@ -28,7 +28,10 @@ declare module '../../db/tables.ts' {
 /** The receipts. A repetition of a request gets the answer in its receipt. */
 interface ReceiptsTable {
   id: Generated<bigint>
-  /** The `holder` of the API key, not its id: the keys that follow from one another by rotation share it. */
+  /**
+   * The `holder` of the API key, which the keys that follow from one another by rotation share; or `NO_API_KEY`. It is no
+   * id, as its old name says.
+   */
   api_key_id: bigint
   /** SHA-256 of the Idempotency-Key, and of the actor and a holder in text where there are any: 64 hexadecimal digits. */
   key_hash: string
@@ -58,7 +61,7 @@ export type StoredReceipt = Receipt & { id: bigint; age: bigint }
 /** What a receipt is found by. */
 type Identity = Pick<Receipt, 'api_key_id' | 'key_hash'>
 
-/** The number of all holders without an API key, whose keys have the holder. Those of API keys are random. */
+/** The number for holders without an API key: no API key has this holder. The holder itself is part of `key_hash` then. */
 const NO_API_KEY = 0n
 
 /**
@@ -87,28 +90,28 @@ export function identityOf({ api_key_id, key_hash }: Identity): string {
  */
 export async function find(
   db: Database,
-  request: Identity,
+  identity: Identity,
   deadline: Deadline,
 ): Promise<StoredReceipt | undefined> {
   try {
-    return await db.runner.run(withoutWait, request, deadline)
+    return await db.runner.run(lockingLookUp, identity, deadline)
   } catch (error) {
-    if (error instanceof LockedError) return await findLocked(db, request, deadline)
+    if (error instanceof LockedError) return await findLocked(db, identity, deadline)
     throw error
   }
 }
 
 async function findLocked(
   db: Database,
-  request: Identity,
+  identity: Identity,
   deadline: Deadline,
 ): Promise<StoredReceipt | undefined> {
   // It may be the look-up of another repetition that had the lock.
-  const receipt = await db.runner.run(visible, request, deadline)
+  const receipt = await db.runner.run(plainLookUp, identity, deadline)
   if (receipt) return receipt
   try {
-    // If that was a lock against reads, too, the look-up of what is visible has waited for its end.
-    return await db.runner.run(withoutWait, request, deadline)
+    // If that was a lock against reads, too, the plain look-up has waited for its end.
+    return await db.runner.run(lockingLookUp, identity, deadline)
   } catch (error) {
     if (!(error instanceof LockedError)) throw error
     // Behind the lock of the whole table no request is known to run: the insert waits for its end.
@@ -120,7 +123,7 @@ async function findLocked(
 /** Returns whether a look-up meets a lock where there is no receipt. */
 async function isTableLocked(db: Database, deadline: Deadline): Promise<boolean> {
   try {
-    await db.runner.run(withoutWait, { api_key_id: NO_API_KEY, key_hash: '' }, deadline)
+    await db.runner.run(lockingLookUp, { api_key_id: NO_API_KEY, key_hash: '' }, deadline)
     return false
   } catch (error) {
     if (error instanceof LockedError) return true
@@ -128,14 +131,18 @@ async function isTableLocked(db: Database, deadline: Deadline): Promise<boolean>
   }
 }
 
-const visible = lookUp<Identity, StoredReceipt>({ select, identityOf })
+const plainLookUp = lookUp<Identity, StoredReceipt>({ select, identityOf })
 
-const withoutWait = {
+/**
+ * The look-up that also meets a receipt whose insert is not committed: it locks, for its own statement alone, and throws
+ * LockedError where it would wait.
+ */
+const lockingLookUp = {
   ...lookUp<Identity, StoredReceipt>({
     select: (db, identities) => db.engine.lockAtOnce(select(db, identities)),
     identityOf,
   }),
-  // The receipts that no other instance stores are found without it.
+  // The receipts that no other instance is storing are found without the one that is.
   blamesOne: (error: unknown) => error instanceof LockedError,
 }
 
@@ -156,11 +163,11 @@ function select({ kysely, engine }: Builder, identities: Value<Identity>[]) {
  */
 export async function insert(
   transaction: Database,
-  request: KeyedRequest,
+  keyed: KeyedRequest,
   deadline: Deadline,
 ): Promise<bigint> {
   try {
-    return await transaction.runner.run(insertPlan, { ...request, answer: '' }, deadline)
+    return await transaction.runner.run(insertPlan, { ...keyed, answer: '' }, deadline)
   } catch (error) {
     if (error instanceof LockedError) throw problem('keyRunning')
     throw error instanceof DuplicateError ? new KeyTakenError(error, true) : error

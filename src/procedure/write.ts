@@ -45,13 +45,11 @@ export const create = <Stores, Input, Output>(
   creation: Creation<Input, Output>,
   input: Input,
 ): Promise<Output> =>
-  mutate(call, 'create', async () => {
-    // Of any id, and before the insert: a wrong output must neither leave a row nor undo those of others beside it.
-    outputOfRow(call, creation, ANY_ID, input)
-    return call.idempotencyHeader === undefined
-      ? outputOfRow(call, creation, await creation.insert(call, input), input)
-      : await call.shared.keyedWrites.create(call, creation, input)
-  })
+  mutate(call, 'create', () =>
+    call.idempotencyHeader === undefined
+      ? insertRow(call, creation, input)
+      : call.shared.keyedWrites.create(call, creation, input),
+  )
 
 /**
  * Runs `work` whose effect is not in the database, such as a call of another service, without a transaction or an
@@ -79,7 +77,7 @@ async function mutate<Output>(
 ): Promise<Output> {
   refuseUnlessDescribed(call, way)
   const output = await effect()
-  call.progress.written = { output }
+  call.progress.written = { output } // with which the operation compares what the resolver returns
   return output
 }
 
@@ -98,6 +96,17 @@ function refuseUnlessDescribed({ operation }: Call, way: Way): void {
 }
 
 const ANY_ID = 1n
+
+/** Inserts a row without a receipt, and returns its checked output. */
+export async function insertRow<Input, Output>(
+  call: Call,
+  creation: Creation<Input, Output>,
+  input: Input,
+): Promise<Output> {
+  // Of any id, and before the insert, which nothing undoes: a wrong output must leave no row.
+  outputOfRow(call, creation, ANY_ID, input)
+  return outputOfRow(call, creation, await creation.insert(call, input), input)
+}
 
 /** Returns the checked output of a row. */
 export const outputOfRow = <Input, Output>(

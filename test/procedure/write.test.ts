@@ -297,6 +297,32 @@ test('an output that its schema rejects is 500, and has no effect, on each surfa
   expect(await service.sql('select id from idempotency_keys')).toEqual([])
 })
 
+test.each(['alone', 'among others'])(
+  'a keyed creation whose output its schema rejects is 500, and has no effect, %s',
+  async (where) => {
+    const others = where === 'alone' ? 0 : 20
+    const post = (path: string, index: number) => {
+      const headers = { 'idempotency-key': `"${path} ${index}"` }
+      return service.rest('POST', path, { body: rex, headers })
+    }
+    draws = 0
+    const paths = Array.from({ length: others + 1 }, (_, at) =>
+      at === 7 % (others + 1) ? '/unfits' : '/drawn',
+    )
+    const answers = await Promise.all(paths.map(post))
+    expect(answers.map(({ status }) => status)).toEqual(
+      paths.map((path) => (path === '/unfits' ? 500 : 201)),
+    )
+    expect(await countPets(service.sql)).toBe(3 + others)
+    expect(await service.sql('select id from idempotency_keys')).toHaveLength(others)
+    // Outputs were made again: others had shared the transaction that the wrong one undid.
+    if (others > 0) expect(draws).toBeGreaterThan(others)
+    const repeated = await Promise.all(paths.map(post))
+    expect(repeated.map(({ status }) => status)).toEqual(answers.map(({ status }) => status))
+    expect(await countPets(service.sql)).toBe(3 + others)
+  },
+)
+
 test('a repetition of a creation returns the same output, also of one that differs each time', async () => {
   const draw = () =>
     service.rest('POST', '/drawn', { body: rex, headers: { 'idempotency-key': '"drawn"' } })

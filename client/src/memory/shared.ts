@@ -4,7 +4,7 @@ import { problem } from '../../../src/errors/problem.ts'
 import { scopedKeyOf } from '../../../src/idempotency/header.ts'
 import type { NewPet } from '../../../src/petstore/pets/schema.ts'
 import type { Call, KeyedWrites, Shared } from '../../../src/procedure/call.ts'
-import { outputOfRow, outputOfWork } from '../../../src/procedure/write.ts'
+import { insertRow, outputOfWork } from '../../../src/procedure/write.ts'
 import { type Stores, storesInMemory } from './stores.ts'
 import type { Undo } from './table.ts'
 
@@ -59,9 +59,6 @@ function keyedWritesInMemory<Stores>(transact: Shared<Stores>['transact']): Keye
   return {
     runWork: (call, work) =>
       once(call, () => transact((stores) => outputOfWork(call, stores, work), call.deadline)),
-    create: (call, creation, input) =>
-      once(call, async () =>
-        outputOfRow(call, creation, await creation.insert(call, input), input),
-      ),
+    create: (call, creation, input) => once(call, () => insertRow(call, creation, input)),
   }
 }
