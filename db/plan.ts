@@ -33,6 +33,8 @@ export interface StatementPlan<Input, Output, Shared = unknown>
   readonly commitTogether?: undefined
   /** Whether the statement has room for a power of two of inputs, so that there are few: spare places repeat the first one. */
   readonly isPadded?: boolean
+  /** Whether a result has many rows. Only such reads share them in the embedded database: one row is read as fast. */
+  readonly isList?: boolean
   /**
    * Builds the statement for several inputs of a kind, which is compiled once for each number of places.
    * `values` has a `value` for each input, to put in place of what differs between executions:

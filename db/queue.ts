@@ -25,7 +25,7 @@ import { type Deadline, jointDeadline, within } from './deadline.ts'
 import { BrokenDatabaseError, DatabaseUnavailableError, OverloadedError } from './errors.ts'
 import { refuseInTransaction } from './guard.ts'
 import { type Group, Line, type Usage } from './line.ts'
-import type { AnyPlan, Plan, StatementPlan, Statements, Use } from './plan.ts'
+import type { AnyPlan, Plan, Statements, Use } from './plan.ts'
 import { pauseOrThrow } from './retry.ts'
 import type { Runner } from './runner.ts'
 import type { Demand, Session, Sessions } from './session.ts'
@@ -62,8 +62,8 @@ export class Queue implements Runner, Demand {
   readonly #ofALine: Record<'read' | 'write', number>
   readonly #usage: Usage
   readonly #sessions: Sessions
-  /** Whether the database works in this process: then a read needs no session unless it must wait. */
-  readonly #isInProcess: boolean
+  /** Only of a database that works in this process: there a read needs no session unless it must wait. */
+  readonly #readNow: Sessions['readNow']
   /** The number of sessions in use that may write. */
   #writing = 0
   /** The lines of inputs, by their plan and kind. Nothing is removed. */
@@ -93,7 +93,7 @@ export class Queue implements Runner, Demand {
     this.#loans = { read: loans('read'), write: loans('write'), readiness: loans('readiness') }
     this.#lines = Object.values(this.#loans)
     this.#sessions = createSessions(this)
-    this.#isInProcess = this.#sessions.readNow !== undefined
+    this.#readNow = this.#sessions.readNow
   }
 
   async run<Input, Output>(
@@ -103,8 +103,11 @@ export class Queue implements Runner, Demand {
   ): Promise<Output> {
     for (let attempt = 0; ; attempt++) {
       try {
-        const now = this.#isInProcess && plan.use === 'read' && this.#readNow(plan, input, deadline)
-        if (now) return plan.output(now.shared)
+        if (this.#readNow && plan.use === 'read') {
+          this.#refuse(deadline)
+          const read = this.#readNow(this.statements.statementOf(plan, [input]), plan.isList)
+          if (read) return plan.output(plan.split(read, [input])[0]) // the result of the input
+        }
         const kind = plan.kindOf?.(input) ?? ''
         const line = this.#linesByPlan.get(plan)?.get(kind) ?? this.#newLine(plan, kind)
         return plan.output(await this.#wait(line, deadline, input))
@@ -122,22 +125,11 @@ export class Queue implements Runner, Demand {
     use = useOf(statement),
   ): Promise<QueryResult<Row>> {
     this.#refuse(deadline)
-    const now = use !== 'write' && this.#sessions.readNow?.(statement, false)
-    if (now) return now
+    const read = use === 'write' ? undefined : this.#readNow?.(statement)
+    if (read) return read
     return await this.withSession(use, deadline, (session, deadline) =>
       session.execute<Row>(statement, deadline),
     )
-  }
-
-  /** Returns the result of an input, if it need not wait for a transaction, or for a lock of another process. */
-  #readNow<Input, Shared>(
-    plan: StatementPlan<Input, unknown, Shared>,
-    input: Input,
-    deadline: Deadline,
-  ): { shared: Shared } | undefined {
-    this.#refuse(deadline)
-    const result = this.#sessions.readNow?.(this.statements.statementOf(plan, [input]), true)
-    return result && { shared: plan.split(result, [input])[0] as Shared } // the one of the input
   }
 
   /** Runs work with a session for itself; without a deadline, within the timeout of the database. Throws as `execute`. */
@@ -167,7 +159,7 @@ export class Queue implements Runner, Demand {
 
   #newLine(plan: AnyPlan, kind: string): Line {
     // In this process a read costs no round trip.
-    const maxSize = this.#isInProcess && plan.use === 'read' ? 1 : plan.maxSize
+    const maxSize = this.#readNow && plan.use === 'read' ? 1 : plan.maxSize
     const line = new Line(plan.use, plan, maxSize, this.#usage)
     const kinds = this.#linesByPlan.get(plan) ?? new Map<string, Line>()
     this.#linesByPlan.set(plan, kinds.set(kind, line))
@@ -200,7 +192,7 @@ export class Queue implements Runner, Demand {
     if (!line.plan) this.#endGathering(line, gathering)
     // Requests that arrive while this process executes a statement are then served in one moment, as the calls of a
     // batch are.
-    else if (this.#isInProcess) queueMicrotask(() => this.#endGathering(line, gathering))
+    else if (this.#readNow) queueMicrotask(() => this.#endGathering(line, gathering))
     // Beside the turn that a request waits in http/server.ts: clients that are answered in this turn send their next
     // requests in the following one. With one turn, pages and mixed calls were a twentieth slower.
     else setImmediate(() => setImmediate(this.#endGathering, line, gathering))

@@ -24,11 +24,14 @@ export interface Sessions {
   prepare(count: number): void
   giveBack(session: Session): void
   /**
-   * Only of a database that works in this process: executes a read at once. Returns undefined where it must wait. A
-   * shared one may have its rows from an equal one of this turn of the event loop or the one before. Throws the errors of
-   * db/errors.ts.
+   * Only of a database that works in this process (`engine.isInProcess`): executes a read at once. Returns undefined
+   * where it must wait. `isShared`: its rows may be those of an equal read of this turn of the event loop or the one
+   * before. Throws the errors of db/errors.ts.
    */
-  readNow?(statement: CompiledQuery, isShared: boolean): QueryResult<never> | undefined
+  readonly readNow?: (
+    statement: CompiledQuery,
+    isShared?: boolean,
+  ) => QueryResult<never> | undefined
   /** Closes the sessions, on a server each after its use. Never throws. */
   close(): void
 }

@@ -115,6 +115,7 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
     // would delay the first ones: a page takes longer than the way to the database.
     maxSize: column ? 1 : 8,
     identityOf: textOf,
+    isList: true,
     // The schema of a query leaves few sets of fields.
     kindOf(query) {
       let fields = ''

@@ -134,9 +134,9 @@ export class SqliteFile {
 
   /**
    * Executes a read now. Undefined while a session has a transaction, or another process a lock against readers.
-   * `isShared`: an equal one of this turn or the one before may give its rows. Throws the errors of `sqliteError`.
+   * `isShared`: its rows may be those of an equal read of this turn or the one before. Throws the errors of `sqliteError`.
    */
-  readNow(statement: CompiledQuery, isShared: boolean): QueryResult<never> | undefined {
+  readNow(statement: CompiledQuery, isShared = false): QueryResult<never> | undefined {
     if (this.#database?.isTransaction) return undefined
     const read = () => this.#run<never>(statement)
     try {

@@ -6,7 +6,7 @@ import type { CompiledQuery, QueryResult } from 'kysely'
 
 interface Read {
   values: readonly unknown[]
-  /** A version that the database had before the read. */
+  /** A version that the database had before the read: unknown until one was asked for, so that an equal read is executed. */
   version: unknown
   result: QueryResult<never>
 }
@@ -31,8 +31,6 @@ export class SharedReads {
       if (equal.version === this.#version) return equal.result
     }
     const result = execute()
-    // A single row is read as fast as the version is asked for.
-    if (result.rows.length < 2) return result
     this.#reads ??= this.#newReads()
     this.#reads.set(sql, { values: parameters, version: this.#version, result })
     return result
