@@ -16,11 +16,11 @@ export interface Usage {
   waiting: number
 }
 
-/** The place of a call in a line, and its answer: the output of its input, or a session. */
+/** A call that waits in a line for its answer: the result of its input, or a session. */
 class Entry implements Waiter {
   readonly group: Group
   readonly deadline: Deadline
-  readonly answer = Promise.withResolvers<unknown>()
+  readonly deferred = Promise.withResolvers<unknown>()
 
   constructor(group: Group, deadline: Deadline) {
     this.group = group
@@ -30,12 +30,12 @@ class Entry implements Waiter {
   /** Leaves the line, or what runs, with the reason of the deadline. */
   giveUp(reason: Error): void {
     this.group.line.leave(this)
-    this.answer.reject(reason)
+    this.deferred.reject(reason)
   }
 }
 
 /** How the input of a group ended, or its loan began. */
-type Outcome = { result: unknown } | { error: unknown }
+type GroupOutcome = { result: unknown } | { error: unknown }
 
 /** The entries of one input. */
 export class Group {
@@ -45,7 +45,7 @@ export class Group {
   /** In the order of their arrival. */
   readonly entries = new Set<Entry>()
   /** Undefined until it is known; for good if all entries are given up before. */
-  outcome: Outcome | undefined
+  outcome: GroupOutcome | undefined
 
   constructor(line: Line, input: unknown, identity: unknown) {
     this.line = line
@@ -62,9 +62,9 @@ export class Group {
   /** Answers its entries with the outcome, if there is one. */
   answer(outcome = this.outcome): void {
     if (!outcome) return
-    for (const { answer } of this.entries) {
-      if ('error' in outcome) answer.reject(outcome.error)
-      else answer.resolve(outcome.result)
+    for (const { deferred } of this.entries) {
+      if ('error' in outcome) deferred.reject(outcome.error)
+      else deferred.resolve(outcome.result)
     }
   }
 }
@@ -80,8 +80,8 @@ export class Line {
   running = 0
   /** The number of entries that wait, as the line counts them. */
   waiting = 0
-  /** Where what waits is among the lines that are due: the least is first. Undefined while it is not due. */
-  turn: number | undefined
+  /** Its number among the lines that are due, of which the least is first. Undefined while it is not due. */
+  dueAs: number | undefined
   /** The number of the gathering: another one once what waits has begun or left. */
   gathering = 0
   readonly #usage: Usage
@@ -118,7 +118,7 @@ export class Line {
     this.waiting++
     this.#usage.waiting++
     deadline.add(entry) // until the call ends: to give it up has no effect once it is answered
-    return entry.answer.promise
+    return entry.deferred.promise
   }
 
   /** Returns the group that has the identity of an input, or a new one. */
@@ -149,7 +149,7 @@ export class Line {
     if (this.waiting === 0) this.#startAnew()
   }
 
-  /** Removes the first groups, up to `size` of them, and returns them. The rest needs another turn. */
+  /** Removes the first groups, up to `size` of them, and returns them. The rest is not due. */
   take(size: number): Group[] {
     const taken = this.#groups.splice(0, size)
     for (const { entries } of taken) {
@@ -167,7 +167,7 @@ export class Line {
 
   #startAnew(): void {
     this.#known = undefined
-    this.turn = undefined
+    this.dueAs = undefined
     this.gathering++
   }
 }

@@ -10,8 +10,8 @@ export type Use = 'read' | 'write' | 'readiness'
 /** Returns a placeholder for the value that `read` returns of an input at each execution. */
 export type Value<Input> = <Type>(read: (input: Input) => Type) => Type
 
-/** What all plans have. `Shared` is the result, once for each input; `Output` is what each caller gets of it. */
-interface Common<Input, Output, Shared> {
+/** What all plans have. `Result` is that of an input; `Output` is what each of its callers gets of it. */
+interface Common<Input, Output, Result> {
   readonly use: 'read' | 'write'
   /** Maximum number of inputs that run together. */
   readonly maxSize: number
@@ -22,14 +22,14 @@ interface Common<Input, Output, Shared> {
   /** The identity of an input: those that wait at the same time with one identity run as one, and share its result. */
   identityOf?(input: Input): bigint | string
   /** Returns the output of one of the callers that share a result, which may change it. */
-  output(shared: Shared): Output
+  output(result: Result): Output
   /** Whether one of several inputs may be to blame for an error: then the others run without it. */
   blamesOne?(error: unknown): boolean
 }
 
 /** A plan whose inputs share a statement. */
-export interface StatementPlan<Input, Output, Shared = unknown>
-  extends Common<Input, Output, Shared> {
+export interface StatementPlan<Input, Output, Result = unknown>
+  extends Common<Input, Output, Result> {
   readonly commitTogether?: undefined
   /** Whether the statement has room for a power of two of inputs, so that there are few: spare places repeat the first one. */
   readonly isPadded?: boolean
@@ -44,12 +44,12 @@ export interface StatementPlan<Input, Output, Shared = unknown>
    */
   build(db: Builder, values: Value<Input>[], kind: string): Query
   /** Returns the results, in the order of the inputs. */
-  split(result: QueryResult<never>, inputs: Input[]): Shared[]
+  split(result: QueryResult<never>, inputs: Input[]): Result[]
 }
 
 /** A plan whose inputs share a transaction. It is not repeated: another attempt needs another look at the database. */
-export interface TransactionPlan<Input, Output, Shared = unknown>
-  extends Common<Input, Output, Shared> {
+export interface TransactionPlan<Input, Output, Result = unknown>
+  extends Common<Input, Output, Result> {
   readonly use: 'write'
   /** Runs the inputs in a transaction on the session, and returns their results, in their order. */
   commitTogether(
@@ -57,12 +57,12 @@ export interface TransactionPlan<Input, Output, Shared = unknown>
     session: Session,
     deadline: Deadline,
     statements: Statements,
-  ): Promise<Shared[]>
+  ): Promise<Result[]>
 }
 
-export type Plan<Input, Output, Shared = unknown> =
-  | StatementPlan<Input, Output, Shared>
-  | TransactionPlan<Input, Output, Shared>
+export type Plan<Input, Output, Result = unknown> =
+  | StatementPlan<Input, Output, Result>
+  | TransactionPlan<Input, Output, Result>
 
 /** A plan whose inputs and outputs the queue does not know. */
 export type AnyPlan = Plan<never, unknown>
@@ -104,12 +104,12 @@ export class Statements {
    * Runs inputs of one kind on a session, by one statement or in one transaction, and returns their results in order.
    * Throws the errors of db/errors.ts.
    */
-  async runTogether<Input, Shared>(
-    plan: Plan<Input, unknown, Shared>,
+  async run<Input, Result>(
+    plan: Plan<Input, unknown, Result>,
     inputs: Input[],
     session: Session,
     deadline: Deadline,
-  ): Promise<Shared[]> {
+  ): Promise<Result[]> {
     if (plan.commitTogether) return await plan.commitTogether(inputs, session, deadline, this)
     const result = await session.execute<never>(this.statementOf(plan, inputs), deadline)
     return plan.split(result, inputs)

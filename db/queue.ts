@@ -3,8 +3,8 @@
  * what waits in a line. This is its way:
  *
  * `run` → `#wait` → `line.join`, `#gather` ⇢ (it waits for others) `#endGathering` → `decide` ⇢ (it waits for a
- * session) `#begin` → `line.take` → `#runGroups` → `#runTogether` → `statements.runTogether` → `session.execute` ⇢
- * `#free`, `group.answer`
+ * session) `#begin` → `line.take` → `#runGroups` → `#runTogether` → `statements.run` → `session.execute` ⇢ `#free`,
+ * `group.answer`
  *
  * A plan whose inputs share a transaction has `plan.commitTogether` → `transact` (transaction.ts) there.
  *
@@ -72,8 +72,8 @@ export class Queue implements Runner, Demand {
   readonly #loans: Record<Use, Line>
   /** All lines, which are few. */
   readonly #lines: Line[]
-  /** The number of turns that were given. */
-  #turns = 0
+  /** The number of the line that became due last. */
+  #lastDue = 0
   #ended: unknown
   #onUnused: (() => void) | undefined
 
@@ -112,7 +112,8 @@ export class Queue implements Runner, Demand {
         const line = this.#linesByPlan.get(plan)?.get(kind) ?? this.#newLine(plan, kind)
         return plan.output(await this.#wait(line, deadline, input))
       } catch (error) {
-        // An error of which one input is to blame would come again: its caller must decide.
+        // A transaction is repeated by its caller, which looks for the key first (src/idempotency/keyed-writes.ts). An error
+        // of which one input is to blame would come again: its caller must decide.
         if (plan.commitTogether || plan.blamesOne?.(error)) throw error
         await pauseOrThrow(attempt, error, { repeatable: plan.use === 'read', deadline })
       }
@@ -170,12 +171,12 @@ export class Queue implements Runner, Demand {
   /** Lets a call wait in a line. Returns what settles with its answer. Throws OverloadedError if too many wait. */
   #wait(line: Line, deadline: Deadline, input?: unknown): Promise<unknown> {
     this.#refuse(deadline)
-    // Those that gather are never too many: they are about to begin.
-    if (line.turn !== undefined && line.isLong) throw OVERLOADED
+    // A line that gathers takes any number of calls: they are about to begin.
+    if (line.dueAs !== undefined && line.isLong) throw OVERLOADED
     const answer = line.join(input, deadline)
     if (line.waiting === 1) this.#gather(line)
-    // It may need another session now.
-    else if (line.turn !== undefined) this.decide()
+    // The call may be one more than the statement of those before it has room for: then its line needs another session.
+    else if (line.dueAs !== undefined) this.decide()
     return answer
   }
 
@@ -204,25 +205,25 @@ export class Queue implements Runner, Demand {
     this.decide()
   }
 
-  /** Gives the last turn to a line whose entries wait without one. Readiness always has the first one. */
+  /** Makes a line due if entries wait in it, behind the lines that are due. Readiness is always the first. */
   #becomeDue(line: Line): void {
-    if (line.waiting > 0) line.turn ??= line.use === 'readiness' ? 0 : ++this.#turns
+    if (line.waiting > 0) line.dueAs ??= line.use === 'readiness' ? 0 : ++this.#lastDue
   }
 
-  /** Lets the lines begin that are due and may have a session, in their turns. Nothing else decides. */
+  /** Lets the lines begin that are due and may have a session, in the order of `dueAs`. Nothing else decides. */
   decide(): void {
     let line = this.#next()
     while (line && this.#begin(line)) line = this.#next()
   }
 
-  /** Returns the line whose turn is the first of those that may have a session. */
+  /** Returns the first of the due lines that may have a session. */
   #next(): Line | undefined {
     let next: Line | undefined
     let first = Number.POSITIVE_INFINITY
     for (const line of this.#lines) {
-      if (line.turn === undefined || line.turn > first || this.#leftFor(line) <= 0) continue
+      if (line.dueAs === undefined || line.dueAs > first || this.#leftFor(line) <= 0) continue
       next = line
-      first = line.turn
+      first = line.dueAs
     }
     return next
   }
@@ -239,7 +240,7 @@ export class Queue implements Runner, Demand {
   #wanted(): number {
     const wanted: Record<Use, number> = { read: 0, write: 0, readiness: 0 }
     for (const line of this.#lines) {
-      if (line.turn === undefined) continue
+      if (line.dueAs === undefined) continue
       wanted[line.use] += Math.min(line.statementCount, Math.max(0, this.#leftFor(line)))
     }
     const writes = Math.min(wanted.write, this.#writers - this.#writing)
@@ -255,10 +256,10 @@ export class Queue implements Runner, Demand {
       return false
     }
     const { plan, use } = line
-    // Of several rows, such a session would tell the id of the first one alone.
+    // A session without consecutive ids would tell the id of the first of several rows alone.
     const isOne = plan?.needsConsecutiveIds && !session.hasConsecutiveIds
     const groups = line.take(isOne ? 1 : line.maxSize)
-    this.#becomeDue(line) // the rest waits behind the lines that came meanwhile
+    this.#becomeDue(line) // what is left waits behind the lines that became due meanwhile
     line.running++
     if (use !== 'readiness') this.#usage.used++
     if (use === 'write') this.#writing++
@@ -297,7 +298,7 @@ export class Queue implements Runner, Demand {
     const deadlines = new Set<Deadline>()
     for (const { entries } of groups) for (const { deadline } of entries) deadlines.add(deadline)
     const deadline = jointDeadline(deadlines)
-    const results = await this.statements.runTogether(plan, inputs, session, deadline)
+    const results = await this.statements.run(plan, inputs, session, deadline)
     for (const [index, group] of groups.entries()) group.outcome = { result: results[index] }
   }
 
@@ -331,7 +332,7 @@ export class Queue implements Runner, Demand {
   /** Rejects what waits for a session: none can be had now. */
   fail(error: unknown): void {
     for (const line of this.#lines) {
-      if (line.turn !== undefined && this.#leftFor(line) > 0) line.rejectAll(error)
+      if (line.dueAs !== undefined && this.#leftFor(line) > 0) line.rejectAll(error)
     }
   }
 

@@ -97,10 +97,10 @@ class SessionRunner implements Runner {
     deadline: Deadline,
   ): Promise<Output> {
     if (plan.commitTogether) throw new Error('A transaction has no transactions')
-    const [shared] = await this.#inTurn(deadline, () =>
-      this.#statements.runTogether(plan, [input], this.#session, deadline),
+    const [result] = await this.#inTurn(deadline, () =>
+      this.#statements.run(plan, [input], this.#session, deadline),
     )
-    return plan.output(shared as never) // the one of the input
+    return plan.output(result as never) // the one of the input
   }
 
   async execute<Row>(

@@ -85,7 +85,7 @@ async function insertRows<Row>(
   const outcomes: Outcome[] = []
   const attempt = async (some: KeyedRow<Row>[]) => {
     const values = some.map(({ row }) => row)
-    const ids = await statements.runTogether(rows, values, session, deadline)
+    const ids = await statements.run(rows, values, session, deadline)
     // Here alone this folder asks its caller, `create` of src/idempotency/keyed-writes.ts: the answer in the receipt is
     // made, and checked, before the commit.
     outcomes.push(...some.map(({ receipt }, index) => receipt.make(ids[index] as bigint)))
