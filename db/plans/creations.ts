@@ -49,14 +49,15 @@ export interface Creation<Input, Output> {
   /** Inserts a row, and returns its id. Throws DuplicateError, DatabaseUnavailableError, and the reason of the deadline. */
   insert(call: WithDeadline, input: Input): Promise<bigint>
   /**
-   * Inserts a row and its receipt in one transaction, by one attempt, and returns the receipt. Throws as `insert`, and
-   * KeyTakenError if a receipt of the same key was stored meanwhile. A store in memory has no receipts.
+   * Inserts a row and its receipt in one transaction, by one attempt, and returns the output that `receipt.make` has
+   * made. Throws as `insert`, and KeyTakenError if a receipt of the same key was stored meanwhile. A store in memory has
+   * no receipts.
    */
   insertWithReceipt?<Receipt extends object>(
     call: WithDeadline,
     input: Input,
-    receipt: ReceiptOf<Receipt>,
-  ): Promise<Receipt>
+    receipt: ReceiptOf<Receipt, Output>,
+  ): Promise<Output>
 }
 
 /** What each column has: the field of the input with this name, or what a function makes of the input. */
@@ -79,19 +80,16 @@ export function creation<Input, Output, Table extends WithId>(
   columns: Fields<NoInfer<Input>, Table> | Columns<Input, Table>,
   output: (id: bigint, input: Input) => Output,
 ): (db: Database) => Creation<Input, Output> {
-  const rows = inserts<Input, Table>(
+  const insertPlan = inserts<Input, Table>(
     table,
     typeof columns === 'function' ? columns : columnsOf(columns),
   )
-  const keyedRows = withReceipts(rows)
+  const keyedPlan = withReceipts<Input, Output>(insertPlan)
   return (db) => ({
     output,
-    insert: ({ deadline }, input) => db.runner.run(rows, input, deadline),
-    insertWithReceipt: <Receipt extends object>(
-      { deadline }: WithDeadline,
-      row: Input,
-      receipt: ReceiptOf<Receipt>,
-    ) => db.runner.run(keyedRows, { row, receipt }, deadline) as Promise<Receipt>, // what `make` has returned
+    insert: ({ deadline }, input) => db.runner.run(insertPlan, input, deadline),
+    insertWithReceipt: ({ deadline }, input, receipt) =>
+      db.runner.run(keyedPlan, { input, receipt }, deadline),
   })
 }
 

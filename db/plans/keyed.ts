@@ -23,22 +23,20 @@ import { transact } from '../transaction.ts'
 const MAX_KEYED_ROWS = 100
 
 /** How the receipt of a row is made, and stored beside the row. */
-export interface ReceiptOf<Receipt extends object = object> {
-  /** Returns the receipt, by the id of the row. What it throws undoes the transaction. */
-  make(id: bigint): Receipt
-  /** The plan that stores a receipt: the same one for all creations. */
+export interface ReceiptOf<Receipt extends object, Output> {
+  /** Returns the receipt, and what the call returns, by the id of the row. Called before the commit: what it throws undoes the transaction. */
+  make(id: bigint): { receipt: Receipt; output: Output }
+  /** The plan that stores a receipt: the same one for all creations, whose stores know no receipts, so each call brings it. */
   readonly plan: StatementPlan<NoInfer<Receipt>, unknown>
 }
 
-interface KeyedRow<Row> {
-  row: Row
-  receipt: ReceiptOf
+interface KeyedInput<Input, Output> {
+  input: Input
+  receipt: ReceiptOf<object, Output>
 }
 
-/** The receipt of a row, or why the database has rejected the row. */
-type Outcome = object | RejectedStatementError
-
-const isRejection = (outcome: unknown) => outcome instanceof RejectedStatementError
+/** What was made for a row, or why the database has rejected the row. */
+type RowOutcome<Output> = { receipt: object; output: Output } | RejectedStatementError
 
 /** What the statements of a transaction need. */
 interface Transaction {
@@ -48,27 +46,27 @@ interface Transaction {
 }
 
 /**
- * Returns the plan that inserts rows as `rows` does, each with its receipt, and returns the receipt. Throws
+ * Returns the plan that inserts rows as `insertPlan` does, each with its receipt, and returns the output. Throws
  * KeyTakenError, without an effect, if another request has stored a receipt of the same key meanwhile, and ConflictError
  * if another one is about to store it.
  */
-export function withReceipts<Row>(
-  rows: StatementPlan<Row, bigint, bigint>,
-): TransactionPlan<KeyedRow<Row>, object, Outcome> {
+export function withReceipts<Input, Output>(
+  insertPlan: StatementPlan<Input, bigint, bigint>,
+): TransactionPlan<KeyedInput<Input, Output>, Output, RowOutcome<Output>> {
   return {
     use: 'write',
     maxSize: MAX_KEYED_ROWS,
     commitTogether: (inputs, session, deadline, statements) =>
       transact(session, deadline, async () => {
         const transaction = { session, deadline, statements }
-        const outcomes = await insertRows(rows, inputs, transaction)
-        const [first] = inputs as [KeyedRow<Row>] // there is one at least
+        const outcomes = await insertRows(insertPlan, inputs, transaction)
+        const [first] = inputs as [KeyedInput<Input, Output>] // there is one at least
         await storeReceipts(first.receipt.plan, outcomes, transaction)
         return outcomes
       }),
     output(outcome) {
-      if (isRejection(outcome)) throw outcome
-      return outcome
+      if (outcome instanceof RejectedStatementError) throw outcome
+      return outcome.output
     },
     // That the database is unavailable is the fault of no input.
     blamesOne: (error) =>
@@ -77,20 +75,21 @@ export function withReceipts<Row>(
 }
 
 /** Inserts the rows in a transaction, and returns their outcomes, in their order. Throws what ends the transaction. */
-async function insertRows<Row>(
-  rows: StatementPlan<Row, bigint, bigint>,
-  inputs: KeyedRow<Row>[],
+async function insertRows<Input, Output>(
+  insertPlan: StatementPlan<Input, bigint, bigint>,
+  inputs: KeyedInput<Input, Output>[],
   { session, deadline, statements }: Transaction,
-): Promise<Outcome[]> {
-  const outcomes: Outcome[] = []
-  const attempt = async (some: KeyedRow<Row>[]) => {
-    const values = some.map(({ row }) => row)
-    const ids = await statements.run(rows, values, session, deadline)
-    // Here alone this folder asks its caller, `create` of src/idempotency/keyed-writes.ts: the answer in the receipt is
-    // made, and checked, before the commit.
+): Promise<RowOutcome<Output>[]> {
+  const outcomes: RowOutcome<Output>[] = []
+  const attempt = async (some: KeyedInput<Input, Output>[]) => {
+    const rows = some.map(({ input }) => input)
+    const ids = await statements.run(insertPlan, rows, session, deadline)
+    // Here alone this folder calls back: `make` of `create` in src/idempotency/keyed-writes.ts, so that the answer in the
+    // receipt is made, and checked, before the commit.
     outcomes.push(...some.map(({ receipt }, index) => receipt.make(ids[index] as bigint)))
   }
-  const blamesOne = (error: unknown) => isRejection(error) && session.isInTransaction
+  const blamesOne = (error: unknown) =>
+    error instanceof RejectedStatementError && session.isInTransaction
   const fail = (_: unknown, error: unknown) => void outcomes.push(error as RejectedStatementError)
   // Where ids are not consecutive, the queue begins rows without keys one by one. These share their transaction all the
   // same, and have a statement each.
@@ -109,13 +108,16 @@ async function insertRows<Row>(
 
 /** Stores the receipts of the rows that were inserted. */
 async function storeReceipts(
-  plan: ReceiptOf['plan'],
-  outcomes: Outcome[],
+  plan: StatementPlan<object, unknown>,
+  outcomes: RowOutcome<unknown>[],
   { session, deadline, statements }: Transaction,
 ): Promise<void> {
-  const receipts = outcomes.filter((outcome) => !isRejection(outcome))
+  const receipts = outcomes.flatMap((outcome) =>
+    outcome instanceof RejectedStatementError ? [] : outcome.receipt,
+  )
   if (receipts.length === 0) return
   try {
+    // Not by `statements.run`: their ids are not needed, and not every session can tell them.
     await session.execute(statements.statementOf(plan, receipts), deadline)
   } catch (error) {
     if (error instanceof DuplicateError) throw new KeyTakenError(error, true)

@@ -61,10 +61,9 @@ export class DatabaseKeyedWrites<Stores> implements KeyedWrites {
       // The plan of the creation calls this between the insert and the commit: a wrong output leaves neither row nor receipt.
       const make = (id: bigint) => {
         const output = outputOfRow(call, creation, id, input)
-        return { ...keyed, answer: stringify(output), output }
+        return { receipt: { ...keyed, answer: stringify(output) }, output }
       }
-      const receipt = await insertWithReceipt(call, input, { make, plan: receipts.insertPlan })
-      return receipt.output
+      return await insertWithReceipt(call, input, { make, plan: receipts.insertPlan })
     })
   }
 

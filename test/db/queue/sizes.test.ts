@@ -37,17 +37,20 @@ test('a statement inserts at most 200 rows', async () => {
 })
 
 test('a transaction inserts at most 100 rows with keys', async () => {
-  const ids = new Set<string | undefined>()
+  const ids = new Set<bigint | undefined>()
   let serial = 0
   const create = async () => {
     const key = { api_key_id: 1n, key_hash: `${serial++}`, operation: 'createPet', fingerprint: '' }
-    const make = (id: bigint) => ({ ...key, answer: String(id) })
     const { newPet: creation } = petStore(db)
-    const receipt = await creation.insertWithReceipt?.({ deadline }, newPet(pet), {
+    const input = newPet(pet)
+    const make = (id: bigint) => {
+      return { receipt: { ...key, answer: String(id) }, output: creation.output(id, input) }
+    }
+    const output = await creation.insertWithReceipt?.({ deadline }, input, {
       make,
       plan: insertPlan,
     })
-    ids.add(receipt?.answer)
+    ids.add(output?.id)
   }
   expect(await statementsOf(100, create)).toBe(1)
   expect(await statementsOf(101, create)).toBe(2)
