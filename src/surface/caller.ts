@@ -37,8 +37,7 @@ export interface Authenticating {
 export async function callerOf(
   service: Authenticating,
   res: RecordedResponse,
-  { type, isPublic }: { type: 'query' | 'mutation'; isPublic: boolean },
-  count: number,
+  { type, isPublic, count }: { type: 'query' | 'mutation'; isPublic: boolean; count: number },
 ): Promise<Caller> {
   const { authentication } = service
   let caller = isPublic ? anyone(service, res, count) : undefined

@@ -106,19 +106,19 @@ async function serveCalls(
   match: Match,
 ): Promise<void> {
   const { req, record } = res
-  const { name, type, count, readsBody, headers } = match
+  const { name, type, readsBody, headers } = match
   record.surface = surface.name
   record.operation = name
   if (record.spanId) activeSpan()?.updateName(name).setAttribute('http.route', match.template)
   try {
     checkHost(req)
-    const hasArrived = req.complete
-    let caller = await callerOf(service, res, match, count)
+    let caller = await callerOf(service, res, match)
+    // A mutation without a body waits for the rest of its request, too, so that a malformed one changes nothing.
+    const waits = !req.complete && (readsBody || type === 'mutation')
     const body = readsBody ? await readBody(req, res) : undefined
-    // A mutation without a body waits for the rest of its request, so that a malformed one changes nothing.
-    if (!readsBody && !req.complete && type === 'mutation') await skipBody(req, res)
+    if (waits && !readsBody) await skipBody(req, res)
     // The key, or its right to write, may have been revoked while the rest arrived. Nothing is counted twice.
-    if (!hasArrived) caller = await callerOf(service, res, match, 0)
+    if (waits) caller = await callerOf(service, res, { ...match, count: 0 })
     if (res.destroyed || res.headersSent) throw CLIENT_GONE
     using deadline = startWait(res, service.timeout, body?.length ?? 0)
     const request: CallsOfRequest = {
