@@ -10,35 +10,42 @@ const { ServerResponse } = process.getBuiltinModule('node:http')
 /** What became of a call, as the log and the metrics report it. */
 export type CallOutcome = Pick<RequestRecord, 'operation' | 'status'>
 
-/** The fields of the log line, in their order. The log leaves out those that are undefined. */
+/**
+ * The fields of the log line, in their order, each with what sets it, unless that is the server. The log leaves out those
+ * that are undefined.
+ */
 export class RequestRecord {
   /** The id in the log and in the response's `X-Request-Id`. */
   readonly requestId: string
-  /** The ids of the span; undefined without OpenTelemetry. */
+  /** The ids of the span, by the telemetry; undefined without OpenTelemetry. */
   traceId: string | undefined
   spanId: string | undefined
+  /** By the pipeline. */
   surface: 'rest' | 'trpc' | 'other' = 'other'
-  /** The name of the procedure, `batch` for several, `unknown` for none; undefined where no surface has the path. */
+  /** The name of the procedure, by the pipeline: `batch` for several, `unknown` for none; undefined where no surface has the path. */
   operation: string | undefined
   readonly method: string | undefined
+  /** By `end`, for a request without an operation. */
   path: string | undefined
-  /** The HTTP status; 499 if the client closed the connection before the answer. */
+  /** The HTTP status, by `end`; 499 if the client closed the connection before the answer. */
   status = 499
-  /** Milliseconds. */
+  /** Milliseconds, by `end`. */
   duration = 0
-  /** Undefined until an API key has been found valid. */
+  /** By surface/caller.ts: undefined until an API key has been found valid. */
   keyId: string | undefined
-  /** Undefined until an authenticator of the product has named the caller. */
+  /** By surface/caller.ts: undefined until an authenticator of the product has named the caller. */
   holder: string | undefined
+  /** By the telemetry, for a caller without a name. */
   address: string | undefined
-  /** The part of an invalid API key that the log may contain. */
+  /** The part of an invalid API key that the log may contain, by surface/caller.ts. */
   keyPrefix: string | undefined
-  /** What the client spoke in place of HTTP/1.1, where that is known. */
+  /** What the client spoke in place of HTTP/1.1, where that is known, by the telemetry. */
   protocol: string | undefined
   // Private: the log writes all other fields. Express changes the URL of the request.
   readonly #url: string
   readonly #start = performance.now()
-  #outcomes: readonly CallOutcome[] = [this]
+  /** Those of the calls of tRPC. The record itself says what became of one of REST. */
+  #outcomes: readonly CallOutcome[] | undefined
 
   constructor(requestId = randomUUID() as string, method?: string, url = '') {
     this.requestId = requestId
@@ -51,20 +58,20 @@ export class RequestRecord {
     return readablePath(this.#url)
   }
 
-  /** Notes what became of the calls, which are several in a batch. */
+  /** Notes what became of the calls of tRPC, which are several in a batch. */
   noteOutcomes(outcomes: readonly CallOutcome[]): void {
     this.#outcomes = outcomes
   }
 
   /**
    * Notes the end of the request: `status` is that of its answer, undefined if that was not sent. Returns the
-   * outcomes of its calls.
+   * outcomes of its calls, where they were noted.
    */
-  end(status: number | undefined): readonly CallOutcome[] {
+  end(status: number | undefined): readonly CallOutcome[] | undefined {
     this.duration = Math.round((performance.now() - this.#start) * 10) / 10
     if (this.operation === undefined) this.path = this.readablePath
     // A batch whose client closed the connection has one line: none of its calls was answered.
-    if (status === undefined) return [this]
+    if (status === undefined) return undefined
     this.status = status
     return this.#outcomes
   }

@@ -47,10 +47,9 @@ export class Telemetry implements Observer {
     if ((record.keyId ?? record.holder) === undefined)
       record.address = plain(ipAddressOf(req, this.#trust))
     this.#metrics?.time(record)
+    if (!outcomes) this.#write(record)
     // The calls of a batch have one duration, and a line and a count each, for which the record is changed.
-    for (const { operation, status } of outcomes) {
-      this.#write(Object.assign(record, { operation, status }))
-    }
+    for (const outcome of outcomes ?? []) this.#write(Object.assign(record, outcome))
   }
 
   refuse(status: number, ipAddress: string | undefined, protocol?: string): string {

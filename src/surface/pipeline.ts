@@ -143,7 +143,10 @@ async function serveCalls(
 /** Notes what became of the calls of tRPC, and logs their 5xx errors. */
 function noteOutcomes(service: Service, res: RecordedResponse, outcomes: Outcome[]): void {
   // The server may have refused the rest of the request meanwhile: its answer is the one in the log.
-  if (!res.headersSent) res.record.noteOutcomes(outcomes)
+  if (!res.headersSent) {
+    // Without the outputs, which would stay until the answer is sent.
+    res.record.noteOutcomes(outcomes.map(({ operation, status }) => ({ operation, status })))
+  }
   for (const { error, operation } of outcomes) {
     if (error) service.report(error, res.record, operation)
   }
