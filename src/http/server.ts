@@ -29,16 +29,16 @@ const TIMEOUT_INTERVAL = 1_000
 
 /**
  * Calls that are served in a turn of the event loop, and those of the batch with the last one: between turns,
- * connections are accepted, and answers go. They wait for some 3 ms, which 50 calls take. More would hold the outputs
- * of all their calls before the first answer.
+ * connections are accepted, and answers go. Both wait for the some 3 ms that 50 calls take. More calls would have all
+ * their outputs held before the first answer.
  */
 const PORTION = 50
 
 /**
  * Turns for which new connections delay the requests: Node accepts one connection in each, and others wait behind it.
- * They are some 5 ms, at 0.1 ms for a connection; more would let a flood of connections keep the requests waiting.
+ * 50 turns take some 5 ms, at 0.1 ms for a connection; more would let a flood of connections keep the requests waiting.
  */
-const MAX_DELAY = 50
+const MAX_TURNS_DELAYED = 50
 
 /** `rawPacket` is what arrived last (https://nodejs.org/api/http.html#event-clienterror). */
 type ClientError = NodeJS.ErrnoException & { rawPacket?: Buffer }
@@ -65,9 +65,10 @@ export class HttpServer {
   readonly #connections = new Set<Connection>()
   /** The requests that have arrived and are not served yet, by their responses. */
   readonly #arrived: RecordedResponse[] = []
-  /** Whether a connection was accepted since the latest turn, and the number of turns for which they have delayed requests. */
+  /** Whether a connection was accepted since the latest turn. */
   #hasAccepted = false
-  #delay = 0
+  /** The turns for which new connections have delayed the requests that have arrived. */
+  #turnsDelayed = 0
   #isStopping = false
 
   /**
@@ -137,15 +138,15 @@ export class HttpServer {
 
   /** Serves the requests that have arrived, in portions. */
   readonly #serve = (): void => {
-    // A turn in which much is served, and the database answers, takes long: the connections would wait for one each.
-    if (this.#hasAccepted && this.#delay < MAX_DELAY) this.#delay++
+    // A turn in which much is served, and the database answers, takes long: each new connection would wait for one.
+    if (this.#hasAccepted && this.#turnsDelayed < MAX_TURNS_DELAYED) this.#turnsDelayed++
     else this.#servePortion()
     this.#hasAccepted = false
     if (this.#arrived.length > 0) setImmediate(this.#serve)
   }
 
   #servePortion(): void {
-    this.#delay = 0
+    this.#turnsDelayed = 0
     let calls = 0
     while (calls < PORTION) {
       const res = this.#arrived.shift()

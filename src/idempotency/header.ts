@@ -6,7 +6,9 @@ const MAX_LENGTH = 255
 
 // A string in quotes (RFC 9651, section 3.3.3), or without quotes, as many clients send it. By codes,
 // because generated programs have the pattern of the document in quotes.
+/** Printable ASCII but for the quote and the backslash. */
 const QUOTED = '[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]'
+/** Printable ASCII but for the space, the quote, the comma and the semicolon. */
 const BARE = '[\\x21\\x23-\\x2b\\x2d-\\x3a\\x3c-\\x7e]'
 const PATTERN = new RegExp(
   `^(?:\\x22((?:${QUOTED}|\\x5c[\\x22\\x5c]){1,${MAX_LENGTH}})\\x22|(${BARE}{1,${MAX_LENGTH}}))$`,

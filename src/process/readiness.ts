@@ -29,7 +29,7 @@ export function createReadiness(db: Database, log: Log) {
     return wasReady
   }
   const readiness = {
-    /** True once the process begins to stop. */
+    /** True once the process begins to stop: for SHUTDOWN_DELAY, the server still accepts requests then. */
     stopping: false,
     /** Logs the error once, until the files of the database are back and lost again. */
     reportBroken(error: BrokenDatabaseError): void {

@@ -20,7 +20,8 @@ export const transformer = {
   deserialize(text: string): unknown {
     try {
       const values: unknown = JSON.parse(text)
-      if (Array.isArray(values) && values.some(isOddBigint)) throw new TypeError('Not a bigint')
+      if (Array.isArray(values) && values.some(isMalformedBigint))
+        throw new TypeError('Not a bigint')
       return unflatten(values as Parameters<typeof unflatten>[0])
     } catch (cause) {
       throw new SyntaxError('The input is not in the encoding of devalue', { cause })
@@ -29,7 +30,7 @@ export const transformer = {
 }
 
 // devalue passes the value to BigInt(), which accepts `true`, "" and "0x10" too.
-function isOddBigint(value: unknown): boolean {
+function isMalformedBigint(value: unknown): boolean {
   if (!Array.isArray(value) || value[0] !== 'BigInt') return false
   return typeof value[1] !== 'string' || !/^-?\d+$/.test(value[1])
 }

@@ -96,8 +96,8 @@ function object(fields: NonNullable<Reader['fields']>): Reader {
   const read = (value: unknown) => {
     if (!isObject(value)) return unmarked(value)
     const copy: Record<string, unknown> = {}
-    for (const [name, { read }] of all) {
-      if (name in value) copy[name] = read(value[name as keyof typeof value])
+    for (const [name, { read: readField }] of all) {
+      if (name in value) copy[name] = readField(value[name as keyof typeof value])
     }
     return copy
   }

@@ -36,8 +36,9 @@ export interface Route extends RestMeta {
   locationParts: Part[] | undefined
   /** The status of a success. */
   status: 200 | 201 | 204
-  /** Headers of every response, errors included: each name, then its value. */
+  /** Headers of errors: each name, then its value. */
   headers: readonly string[]
+  /** Headers of successes, beside `Location` and `Link`. */
   headersOfSuccess: readonly string[]
   /** Whether the procedure has an input. */
   takesInput: boolean

@@ -66,10 +66,12 @@ async function answer(
   body: Body | undefined,
 ): Promise<Answer> {
   const { route } = match
+  const { operation, takesInput } = route
   // Read at once, because links need it, too. It has no unknown field, which may be large.
   const input = readFields(match, body)
-  const output = await route.operation.run(request, () => (route.takesInput ? input : undefined))
-  if (route.isPaged) return answerWithPage(route, input, output as Page)
+  // By a function, as tRPC reads it: a procedure with middlewares reads its input late, and again for each schema.
+  const output = await operation.run(request, () => (takesInput ? input : undefined))
+  if (operation.isPaged) return answerWithPage(route, input, output as Page)
   if (route.locationParts) return answerWithLocation(route, input, output as Fields)
   const { status, headersOfSuccess: headers } = route
   return { status, headers, body: status === 204 ? '' : JSON.stringify(replaceBigints(output)) }
@@ -131,7 +133,7 @@ function readQuery(
   parameters: Route['queryParameters'],
   input: Record<string, unknown>,
 ): void {
-  const query = parseQuery(text, '&', '=', { maxKeys: 0 })
+  const query = parseQuery(text, '&', '=', { maxKeys: 0 }) // no limit
   for (const { name, readText, isList } of parameters) {
     const value = query[name]
     if (value === undefined) continue

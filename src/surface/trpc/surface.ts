@@ -51,7 +51,7 @@ export function trpcSurface(router: AnyTRPCRouter, operations: Operation[]): Sur
       // RFC 9110, section 9.3.2: HEAD is GET without the body, which node:http omits.
       const method = sent === 'HEAD' ? 'GET' : sent
       if (method !== 'GET' && method !== 'POST') throw methodNotSupported(sent, 'GET, HEAD, POST')
-      const { batch, input } = parseQuery(target.query, '&', '=', { maxKeys: 0 })
+      const { batch, input } = parseQuery(target.query, '&', '=', { maxKeys: 0 }) // no limit
       const isBatch = batch === '1'
       const names = namesOf(path[1] ?? '', isBatch)
       const named = names.map((name): Named => ({ name, operation: known.get(name) }))
@@ -93,7 +93,7 @@ interface SentCall extends Named {
   at: number
 }
 
-// The next three have inputs, so they are not async: see Body.
+// startCalls, runCall and outcomeOf have inputs, so they are not async: see `take` of Body.
 
 /** Begins the calls of a request. */
 function startCalls(
