@@ -23,7 +23,7 @@ export type { Value } from './plan.ts'
 export { type Creation, creation, inserts, valuesOf } from './plans/creations.ts'
 export { lookUp, rowById } from './plans/lookup.ts'
 /** @public Lists by a text need `pagesBy`, such as that of owners in test/visits. */
-export { type Has, pages, pagesBy } from './plans/pages.ts'
+export { type Has, type Page, pages, pagesBy } from './plans/pages.ts'
 export { removals } from './plans/removals.ts'
 export { pauseOrThrow, retry } from './retry.ts'
 /** @public Relations need `lockRow`, and lists of ids `lockRows`, such as those in test/visits. */

@@ -4,10 +4,10 @@ import type { Builder, Query as SqlQuery } from '../builder.ts'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables } from '../tables.ts'
 
-/** A page of a list. */
-export interface Page<Item> {
+/** A page of a list: what the resolver of a paged operation returns. */
+export interface Page<Item = unknown> {
   items: Item[]
-  /** The cursor of the next page, as the input `cursor` takes it; undefined for the last page. */
+  /** The value of the input `cursor` for the next page; undefined for the last page. */
   next: unknown
 }
 
@@ -111,12 +111,13 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
 
   return {
     use: 'read',
-    // Pages of one statement are ordered here, and texts as their database orders them only there. More than eight
-    // would delay the first ones: a page takes longer than the way to the database.
+    // A list by a column has a statement for each page: `split` orders the pages of one statement by id, and only the
+    // database can order texts as it does. Of a list by id a statement has eight, by judgement: the first page waits for
+    // all of them, and a page takes longer than the way to the database.
     maxSize: column ? 1 : 8,
     identityOf: textOf,
     isList: true,
-    // The schema of a query leaves few sets of fields.
+    // The names of its fields, of which the schema leaves few sets: a text, because maps of lines and statements have it as key.
     kindOf(query) {
       let fields = ''
       for (const name in query) if (query[name] !== undefined) fields += `,${name}`

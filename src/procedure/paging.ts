@@ -1,19 +1,15 @@
 /** Pagination by cursor, for any resource. */
 import { z } from 'zod'
+import type { Page } from '../../db/index.ts'
 import { int64Input, MAX_LENGTH, textInput, UTC_TIME } from './fields.ts'
+
+export type { Page }
 
 /** The maximum of `limit`, and so of the items of a page. */
 export const MAX_LIMIT = 100
 
 /** The items of a page without `limit`. */
 export const DEFAULT_LIMIT = 20
-
-/** A page of a list: what the resolver of a paged operation returns. */
-export interface Page<Item = unknown> {
-  items: Item[]
-  /** The value of the input `cursor` for the next page; undefined for the last page. */
-  next: unknown
-}
 
 /**
  * Returns the schemas of `limit` (1 to `MAX_LIMIT`, by default `DEFAULT_LIMIT`) and `cursor`, the inputs of every paged
@@ -31,8 +27,8 @@ export const pagingInputs = (noun: string) => ({
     .meta({ description: `The \`id\` of the last of the ${noun} seen: the page begins after it.` }),
 })
 
-/** The place of the last item seen in a list by a column: its id, and its value of the column. */
-export interface Place<Value> {
+/** The position of the last item seen in a list by a column: its id, and its value of the column. */
+export interface Position<Value> {
   id: bigint
   value: Value
 }
@@ -64,7 +60,7 @@ export function textCursor(noun: string, field: string, maxLength = MAX_LENGTH) 
     .refine((text) => TEXT_CURSOR.test(text), {
       error: `must be the id, a space and the ${field} of one of the ${noun}`,
     })
-    .transform((text): Place<string> => {
+    .transform((text): Position<string> => {
       const [, digits = '', value = ''] = TEXT_CURSOR.exec(text) ?? []
       return { id: int64Of(digits), value }
     })
@@ -112,7 +108,7 @@ function valueCursor(
   return z
     .string({ error })
     .regex(new RegExp(pattern), { error })
-    .transform((text): Place<bigint> => {
+    .transform((text): Position<bigint> => {
       const [value = '', id = ''] = text.split(' ')
       return { id: int64Of(id), value: read(value) }
     })

@@ -1,13 +1,13 @@
 /** Tables in memory, for the stores of the stand-in: unique values, lists in pages, and changes that can be undone. */
 import { DuplicateError } from '../../../db/errors.ts'
-import { type Page, type Place, timeCursorOf } from '../../../src/procedure/paging.ts'
+import { type Page, type Position, timeCursorOf } from '../../../src/procedure/paging.ts'
 
 /** Takes back one change of a transaction. */
 export type Undo = () => void
 
 interface PageQuery {
   limit: number
-  cursor?: bigint | Place<Value> | undefined
+  cursor?: bigint | Position<Value> | undefined
 }
 
 interface List<Row> {
@@ -63,12 +63,15 @@ export class Table<Row extends { id: bigint }> {
 
   /** Returns a page of the rows, as `pages` and `pagesBy` of db/plans/pages.ts. */
   page({ limit, cursor }: PageQuery, { where = () => true, by, order }: List<Row> = {}): Page<Row> {
-    const placeOf = (row: Row) => ({ id: row.id, value: by === undefined ? '' : placed(row[by]) })
+    const positionOf = (row: Row) => ({
+      id: row.id,
+      value: by === undefined ? '' : comparable(row[by]),
+    })
     const seen = typeof cursor === 'bigint' ? { id: cursor, value: '' } : cursor
     const sign = order === 'descending' ? -1 : 1
     const rows = this.rows
-      .filter((row) => where(row) && (!seen || sign * compare(placeOf(row), seen) > 0))
-      .sort((one, other) => sign * compare(placeOf(one), placeOf(other)))
+      .filter((row) => where(row) && (!seen || sign * compare(positionOf(row), seen) > 0))
+      .sort((one, other) => sign * compare(positionOf(one), positionOf(other)))
     const items = rows.slice(0, limit)
     const last = rows.length > limit ? items.at(-1) : undefined
     return { items, next: last && (by === undefined ? last.id : cursorOf(last[by], last.id)) }
@@ -83,7 +86,7 @@ export class Table<Row extends { id: bigint }> {
   }
 }
 
-const placed = (value: unknown): Value =>
+const comparable = (value: unknown): Value =>
   value instanceof Date
     ? BigInt(value.getTime())
     : typeof value === 'bigint'
@@ -96,8 +99,8 @@ function cursorOf(value: unknown, id: bigint): string {
   return typeof value === 'bigint' ? `${value} ${id}` : `${id} ${value}`
 }
 
-/** Compares places of a list: texts by their code points, as the databases do, then ids. */
-function compare(one: Place<Value>, other: Place<Value>): number {
+/** Compares positions in a list: texts by their code points, as the databases do, then ids. */
+function compare(one: Position<Value>, other: Position<Value>): number {
   if (typeof one.value === 'bigint' || typeof other.value === 'bigint') {
     if (one.value !== other.value) return one.value < other.value ? -1 : 1
     return one.id < other.id ? -1 : one.id > other.id ? 1 : 0

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { Table, type Undo } from '../../../client/src/memory/table.ts'
 import { DuplicateError } from '../../../db/errors.ts'
-import { int64Cursor, type Place, timeCursor } from '../../../src/procedure/paging.ts'
+import { int64Cursor, type Position, timeCursor } from '../../../src/procedure/paging.ts'
 
 interface Owner {
   id: bigint
@@ -69,7 +69,7 @@ test('a page by a time or an integer is in their order, and its cursor is what t
     ['weight', int64Cursor('things', 'weight'), '9 1'],
   ] as const) {
     const ids: bigint[] = []
-    let cursor: Place<bigint> | undefined
+    let cursor: Position<bigint> | undefined
     do {
       const page = table.page({ limit: 1, cursor }, { by })
       ids.push(...page.items.map(({ id }) => id))
