@@ -73,7 +73,7 @@ export class Connection {
   }
 
   /**
-   * Sets the bytes of the request that waits, until its answer is made: see ClientMemory. Returns false, and changes
+   * Sets the bytes of the request that waits, until `send` has its answer, or the connection closes: see ClientMemory. Returns false, and changes
    * nothing, if all requests would hold too much.
    */
   countRequest(bytes: number): boolean {

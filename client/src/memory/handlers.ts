@@ -22,7 +22,8 @@ import { operationsOf } from '../../../src/procedure/definitions.ts'
 import { RequestHeaders } from '../../../src/procedure/headers.ts'
 import type { Operation } from '../../../src/procedure/operation.ts'
 import type { ContextFor, StoresOf } from '../../../src/procedure/procedure.ts'
-import { routerOf, runOperation } from '../../../src/surface/trpc/functions.ts'
+import { routerOf } from '../../../src/surface/trpc/functions.ts'
+import { runOperation } from '../../../src/surface/trpc/run.ts'
 import { MAX_BATCH, transformer } from '../../../src/wire/encoding.ts'
 
 const NEVER = new Deadline(Number.POSITIVE_INFINITY)

@@ -13,8 +13,9 @@ import type { RequestHeaders } from '../../procedure/headers.ts'
 import type { Operation } from '../../procedure/operation.ts'
 import { MAX_BATCH, transformer } from '../../wire/encoding.ts'
 import type { Answer, Match, Outcome, Surface } from '../pipeline.ts'
-import { routerOf, runOperation } from './functions.ts'
+import { routerOf } from './functions.ts'
 import { decodeInput } from './input.ts'
+import { runOperation } from './run.ts'
 
 // The body is JSON or JSON lines, by trpc-accept or Accept.
 const HEADERS = [...jsonHeaders, 'Vary', 'Origin, trpc-accept, accept']
