@@ -73,8 +73,8 @@ export class Connection {
   }
 
   /**
-   * Sets the bytes of the request that waits, until `send` has its answer, or the connection closes: see ClientMemory. Returns false, and changes
-   * nothing, if all requests would hold too much.
+   * Sets the bytes of the request that waits, until `send` has its answer, or the connection closes: see ClientMemory.
+   * Returns false, and changes nothing, if all requests would hold too much.
    */
   countRequest(bytes: number): boolean {
     const counted = this.#current ? bytes : 0 // a client that has left waits no longer

@@ -171,7 +171,7 @@ test.each<[string, RegExp, RegExp]>([
   [
     'the stand-in imports neither server nor database',
     /^client\/src\/(testing|memory)/,
-    /^src\/(http|surface\/(?!trpc\/functions)|process|cli|config|main)|express|kysely|mysql2|^node:/,
+    /^src\/(http|surface\/(?!trpc\/(functions|run)\.)|process|cli|config|main)|express|kysely|mysql2|^node:/,
   ],
 ])('%s (%#)', (_, places, forbidden) => {
   expect(files.some((file) => places.test(file))).toBe(true)
