@@ -23,7 +23,7 @@ export interface Authentication {
   /**
    * Returns the caller of a request; undefined for one without credentials of this kind. Throws UNAUTHORIZED for
    * invalid ones. `headers` have `Authorization`; `signal` aborts at the deadline. It runs for each
-   * request, before its body is read, and again after a body that came in parts.
+   * request, before its body is read, and again after a wait for the rest of it.
    */
   callerOf(request: {
     headers: RequestHeaders
