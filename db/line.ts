@@ -3,7 +3,7 @@ import type { Deadline, Waiter } from './deadline.ts'
 import type { AnyPlan, Use } from './plan.ts'
 
 /**
- * A line is long when as many entries wait as here, for as many statements. A crowd of fewer is soon served: a hundred
+ * A line is long when at least so many entries wait, which need at least so many statements. A crowd of fewer is soon served: a hundred
  * statements of 10 ms take an eighth of a second on the eight sessions of ten that a line may have, and a thousand
  * transactions two seconds on the five that it may have to write.
  * More would wait longer than their callers do.
@@ -76,13 +76,14 @@ export class Line {
   readonly plan: AnyPlan | undefined
   /** Maximum number of inputs that begin together. */
   readonly maxSize: number
-  /** The number of its statements, or loans, that have a session, as the queue counts them. */
+  // What waits gathers first; then the line is due, until a session takes it along.
+  /** The number of its statements, or loans, that have a session. The queue sets it. */
   running = 0
-  /** The number of entries that wait, as the line counts them. */
+  /** The number of entries that wait. The line sets it. */
   waiting = 0
-  /** Its number among the lines that are due, of which the least is first. Undefined while it is not due. */
+  /** Its number among the lines that are due, of which the least is first: the queue sets it, and the line makes it undefined. */
   dueAs: number | undefined
-  /** The number of the gathering: another one once what waits has begun or left. */
+  /** The number of the gathering: the line sets another one once what waits has begun or left. */
   gathering = 0
   readonly #usage: Usage
   /** What waits, a group for each input, in order. */

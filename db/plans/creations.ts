@@ -6,7 +6,7 @@ import type { WithDeadline } from '../deadline.ts'
 import { RejectedStatementError } from '../errors.ts'
 import type { StatementPlan, Value } from '../plan.ts'
 import type { Tables, WithId } from '../tables.ts'
-import { type ReceiptOf, withReceipts } from './keyed.ts'
+import { type ReceiptMaker, withReceipts } from './keyed.ts'
 
 /** Maximum number of rows of a statement. They share a commit: more would gain next to nothing, and lock for longer. */
 const MAX_ROWS = 200
@@ -49,14 +49,14 @@ export interface Creation<Input, Output> {
   /** Inserts a row, and returns its id. Throws DuplicateError, DatabaseUnavailableError, and the reason of the deadline. */
   insert(call: WithDeadline, input: Input): Promise<bigint>
   /**
-   * Inserts a row and its receipt in one transaction, by one attempt, and returns the output that `receipt.make` has
+   * Inserts a row and its receipt in one transaction, by one attempt, and returns the output that `receiptMaker.make` has
    * made. Throws as `insert`, and KeyTakenError if a receipt of the same key was stored meanwhile. A store in memory has
    * no receipts.
    */
   insertWithReceipt?<Receipt extends object>(
     call: WithDeadline,
     input: Input,
-    receipt: ReceiptOf<Receipt, Output>,
+    receiptMaker: ReceiptMaker<Receipt, Output>,
   ): Promise<Output>
 }
 
@@ -88,8 +88,8 @@ export function creation<Input, Output, Table extends WithId>(
   return (db) => ({
     output,
     insert: ({ deadline }, input) => db.runner.run(insertPlan, input, deadline),
-    insertWithReceipt: ({ deadline }, input, receipt) =>
-      db.runner.run(keyedPlan, { input, receipt }, deadline),
+    insertWithReceipt: ({ deadline }, input, receiptMaker) =>
+      db.runner.run(keyedPlan, { input, receiptMaker }, deadline),
   })
 }
 

@@ -23,7 +23,7 @@ import { transact } from '../transaction.ts'
 const MAX_KEYED_ROWS = 100
 
 /** How the receipt of a row is made, and stored beside the row. */
-export interface ReceiptOf<Receipt extends object, Output> {
+export interface ReceiptMaker<Receipt extends object, Output> {
   /** Returns the receipt, and what the call returns, by the id of the row. Called before the commit: what it throws undoes the transaction. */
   make(id: bigint): { receipt: Receipt; output: Output }
   /** The plan that stores a receipt: the same one for all creations, whose stores know no receipts, so each call brings it. */
@@ -32,10 +32,10 @@ export interface ReceiptOf<Receipt extends object, Output> {
 
 interface KeyedInput<Input, Output> {
   input: Input
-  receipt: ReceiptOf<object, Output>
+  receiptMaker: ReceiptMaker<object, Output>
 }
 
-/** What was made for a row, or why the database has rejected the row. */
+/** What was made for a row, or why the database has rejected it: `output` throws that, after the others are committed. */
 type RowOutcome<Output> = { receipt: object; output: Output } | RejectedStatementError
 
 /** What the statements of a transaction need. */
@@ -61,7 +61,7 @@ export function withReceipts<Input, Output>(
         const transaction = { session, deadline, statements }
         const outcomes = await insertRows(insertPlan, inputs, transaction)
         const [first] = inputs as [KeyedInput<Input, Output>] // there is one at least
-        await storeReceipts(first.receipt.plan, outcomes, transaction)
+        await storeReceipts(first.receiptMaker.plan, outcomes, transaction)
         return outcomes
       }),
     output(outcome) {
@@ -84,9 +84,9 @@ async function insertRows<Input, Output>(
   const attempt = async (some: KeyedInput<Input, Output>[]) => {
     const rows = some.map(({ input }) => input)
     const ids = await statements.run(insertPlan, rows, session, deadline)
-    // Here alone this folder calls back: `make` of `create` in src/idempotency/keyed-writes.ts, so that the answer in the
-    // receipt is made, and checked, before the commit.
-    outcomes.push(...some.map(({ receipt }, index) => receipt.make(ids[index] as bigint)))
+    // Here alone this folder calls back between two statements: `make` of `create` in src/idempotency/keyed-writes.ts, so
+    // that the answer in the receipt is made, and checked, before the commit.
+    outcomes.push(...some.map(({ receiptMaker }, index) => receiptMaker.make(ids[index] as bigint)))
   }
   const blamesOne = (error: unknown) =>
     error instanceof RejectedStatementError && session.isInTransaction

@@ -71,8 +71,7 @@ const PAGE = '$page'
 /**
  * Returns the plan that reads a page by id: the first `limit` items, after `cursor` if there is one. It needs an
  * index: first the columns of filters that compare for equality, then those of the order. Queries with the same fields
- * share a statement, because a round trip costs more than a page: with a statement for each, a fifth fewer
- * pages at random cursors are read. Callers with the same query share the rows.
+ * share a statement, and so a round trip: with a statement for each, a fifth fewer pages at random cursors are read. Callers with the same query share the rows.
  */
 export const pages = <Query extends ById, Table extends keyof Tables, Row, Item>(
   list: Pages<Query, Table, Row, Item>,

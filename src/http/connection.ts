@@ -10,7 +10,7 @@ const CLOSE_TIMEOUT = 1_000
 /** Bytes that Node holds for a pipelined request, beside its head, as measured. */
 const PIPELINED_REQUEST = 6_000
 
-/** Requests that a client may send before the answer to its first one. None of them is done: any number near this does. */
+/** Requests that a client may send before the answer to its first one. The service serves none of them, so any number near this will do. */
 const MAX_PIPELINED = 100
 
 const CONNECTION = Symbol('connection')
@@ -73,7 +73,7 @@ export class Connection {
   }
 
   /**
-   * Sets the bytes of the request that waits, until `send` has its answer, or the connection closes: see ClientMemory.
+   * Sets the bytes of the request that waits, until its answer is over, or `holdAnswer` holds that: see ClientMemory.
    * Returns false, and changes nothing, if all requests would hold too much.
    */
   countRequest(bytes: number): boolean {

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { withoutKeyAtEnd, withoutKeys } from '../keys/key.ts'
 import { parseTarget } from './request.ts'
 
-// Loaded lazily, as in server.ts.
+// Not by an `import`, as in server.ts.
 const { ServerResponse } = process.getBuiltinModule('node:http')
 
 /** What became of a call, as the log and the metrics report it. */

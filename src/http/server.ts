@@ -29,7 +29,7 @@ const TIMEOUT_INTERVAL = 1_000
 
 /**
  * Calls that are served in a turn of the event loop, and those of the batch with the last one: between turns,
- * connections are accepted, and answers go. Both wait for the some 3 ms that 50 calls take. More calls would have all
+ * connections are accepted, and answers go. Both wait some 3 ms, which 50 calls take. More calls would have all
  * their outputs held before the first answer.
  */
 const PORTION = 50

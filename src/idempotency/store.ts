@@ -29,8 +29,8 @@ declare module '../../db/tables.ts' {
 interface ReceiptsTable {
   id: Generated<bigint>
   /**
-   * The `holder` of the API key, which the keys that follow from one another by rotation share; or `NO_API_KEY`. It is no
-   * id, as its old name says.
+   * The `holder` of the API key, which the keys that follow from one another by rotation share; or `NO_API_KEY`. The name
+   * of the column is old, and wrong: it holds no id of a key.
    */
   api_key_id: bigint
   /** SHA-256 of the Idempotency-Key, and of the actor and a holder in text where there are any: 64 hexadecimal digits. */

@@ -40,11 +40,11 @@ export class Operation implements CalledOperation {
 
   /**
    * Checks the input, calls the resolver, and returns its checked output; of a list, a page. `readInput` returns the input
-   * as it was sent, or throws: each schema of a procedure with middlewares calls it. `batchIndex` is that of the call in
+   * as it was read, unchecked, or throws: each schema of a procedure with middlewares calls it. `batchIndex` is that of the call in
    * its batch. Throws, or rejects with, BAD_REQUEST for an input that its schema rejects, and the errors of `readInput`,
    * the middlewares and the resolver.
    */
-  // Not async: V8 would keep the input as it was sent, whose unknown fields may be large, while the call waits.
+  // Not async: V8 would keep the unchecked input, whose unknown fields may be large, while the call waits.
   run(request: CallsOfRequest, readInput: () => unknown, batchIndex = 0): Promise<unknown> {
     const input = checkInput(this.input, readInput(), this.name)
     return this.resolve(this.callOf(request, input), input, batchIndex)
@@ -60,7 +60,7 @@ export class Operation implements CalledOperation {
     const output = await this.#resolver(new ResolverOptions(call, input, batchIndex))
     if (this.isPaged) return this.checkPage(output as Page)
     if (this.type === 'query') return this.checkOutput(output)
-    // A function of write.ts has checked that of a mutation. It may be one of an earlier release, kept with an
+    // A function of write.ts has checked the output of a mutation, which may be that of an earlier release, kept with an
     // Idempotency-Key.
     const { written } = call.progress
     if (written && written.output === output) return output

@@ -111,7 +111,7 @@ function encoded(value: unknown): string {
   return encodeURIComponent(text.toWellFormed()) // an unpaired surrogate has no percent-encoding
 }
 
-/** Returns the input as it was sent: the fields of the body, the path and the query. */
+/** Returns the input as it was read, unchecked: the fields of the body, the path and the query. */
 function readFields(
   { route, inPath, query: queryText }: RestMatch,
   body: Body | undefined,
