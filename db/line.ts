@@ -3,10 +3,9 @@ import type { Deadline, Waiter } from './deadline.ts'
 import type { AnyPlan, Use } from './plan.ts'
 
 /**
- * A line is long when at least so many entries wait, which need at least so many statements. A crowd of fewer is soon served: a hundred
- * statements of 10 ms take an eighth of a second on the eight sessions of ten that a line may have, and a thousand
- * transactions two seconds on the five that it may have to write.
- * More would wait longer than their callers do.
+ * A line is long when at least so many entries wait, which need at least so many statements. A crowd of fewer is soon
+ * served: a hundred statements of 10 ms take an eighth of a second on the eight sessions of ten that a line may have, and
+ * a thousand transactions two seconds on the five that it may have to write. More would wait longer than their callers do.
  */
 const LONG = { entries: 1_000, statements: 100 }
 

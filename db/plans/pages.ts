@@ -71,7 +71,8 @@ const PAGE = '$page'
 /**
  * Returns the plan that reads a page by id: the first `limit` items, after `cursor` if there is one. It needs an
  * index: first the columns of filters that compare for equality, then those of the order. Queries with the same fields
- * share a statement, and so a round trip: with a statement for each, a fifth fewer pages at random cursors are read. Callers with the same query share the rows.
+ * share a statement, and so a round trip: with a statement for each, a fifth fewer pages at random cursors are read.
+ * Callers with the same query share the rows.
  */
 export const pages = <Query extends ById, Table extends keyof Tables, Row, Item>(
   list: Pages<Query, Table, Row, Item>,
@@ -116,7 +117,8 @@ function planOf<Query extends ById | ByColumn, Table extends keyof Tables, Row, 
     maxSize: column ? 1 : 8,
     identityOf: textOf,
     isList: true,
-    // The names of its fields, of which the schema leaves few sets: a text, because maps of lines and statements have it as key.
+    // The names of its fields, of which the schema leaves few sets: a text, because maps of lines and statements have it
+    // as key.
     kindOf(query) {
       let fields = ''
       for (const name in query) if (query[name] !== undefined) fields += `,${name}`

@@ -33,8 +33,8 @@ export const idempotencyParameter = {
 
 /**
  * Returns the key of a call with its scope: the actor, where a middleware names one, and a holder that has no API key. No
- * two scopes of a key have one text: a key has no NUL. Throws BAD_REQUEST without a valid header, TypeError for an actor that is no
- * string.
+ * two scopes of a key have one text: a key has no NUL. Throws BAD_REQUEST without a valid header, TypeError for an actor
+ * that is no string.
  */
 export function scopedKeyOf({ idempotencyHeader, actor, caller: { holder } }: Call): string {
   const key = parseIdempotencyKey(idempotencyHeader)

@@ -65,8 +65,8 @@ type Identity = Pick<Receipt, 'api_key_id' | 'key_hash'>
 const NO_API_KEY = 0n
 
 /**
- * Returns the request of a call with this key and its scope. The fields of the checked input are in the order of the schema. Throws
- * TypeError for an input that has no JSON.
+ * Returns the request of a call with this key and its scope. The fields of the checked input are in the order of the
+ * schema. Throws TypeError for an input that has no JSON.
  */
 export const requestOf = (
   { caller: { holder }, operation: { name, rest }, progress: { input } }: Call,

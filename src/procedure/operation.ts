@@ -40,8 +40,8 @@ export class Operation implements CalledOperation {
 
   /**
    * Checks the input, calls the resolver, and returns its checked output; of a list, a page. `readInput` returns the input
-   * as it was read, unchecked, or throws: each schema of a procedure with middlewares calls it. `batchIndex` is that of the call in
-   * its batch. Throws, or rejects with, BAD_REQUEST for an input that its schema rejects, and the errors of `readInput`,
+   * as it was read, unchecked, or throws: each schema of a procedure with middlewares calls it. `batchIndex` is that of
+   * the call in its batch. Throws, or rejects with, BAD_REQUEST for an input that its schema rejects, and the errors of `readInput`,
    * the middlewares and the resolver.
    */
   // Not async: V8 would keep the unchecked input, whose unknown fields may be large, while the call waits.

@@ -14,8 +14,8 @@ const USUAL = 4_096
 /**
  * Returns a deadline in so many milliseconds, or when the connection closes: the client has left, or sent what was
  * refused. A deadline that is over, as after the answer, is not given up any more. What a large request holds, its
- * head and so many bytes of a body, counts until `endWait`, or until its answer is over, or what is left of that to send is held.
- * Throws SERVICE_UNAVAILABLE if all that wait would hold too much.
+ * head and so many bytes of a body, counts until `endWait`, or until its answer is over, or what is left of that to send
+ * is held. Throws SERVICE_UNAVAILABLE if all that wait would hold too much.
  */
 export function startWait(res: ServerResponse, timeout: number, ofBody: number): Deadline {
   const { req } = res
